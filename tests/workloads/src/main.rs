@@ -1,0 +1,2 @@
+//! GPU programs with planted stalls.
+fn main() {}

@@ -1,0 +1,9 @@
+//! Newtypes for every unit and handle that the tables and the attribution use.
+
+mod ids;
+mod text;
+mod time;
+
+pub use ids::{ContextId, CorrelationId, DeviceId, GapId, OpId, Pid, RequestId, RowId, StreamId, Tid};
+pub use text::Text;
+pub use time::{DurationNs, Interval, MonoNs};

@@ -1,0 +1,3 @@
+//! gtrace.
+pub mod event;
+pub mod store;

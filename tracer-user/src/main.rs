@@ -1,0 +1,2 @@
+//! The `gtrace` command.
+fn main() {}

@@ -1,0 +1,229 @@
+//! How each Rust type of a row becomes an Arrow column and comes back.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, BooleanBuilder, DictionaryArray, Int32Builder, Int64Builder, PrimitiveArray,
+    PrimitiveBuilder, StringArray, StringDictionaryBuilder,
+};
+use arrow::datatypes::{DataType, Int32Type, Int64Type};
+
+use crate::event::{
+    ContextId, CorrelationId, DeviceId, DurationNs, GapId, MonoNs, OpId, Pid, RequestId, RowId, StreamId, Text, Tid,
+};
+
+/// A column does not have the type that the schema says.
+#[derive(Debug, thiserror::Error)]
+#[error("column `{column}` has type {found}, expected {expected}")]
+pub struct ColumnTypeError {
+    /// The column's name.
+    pub column: String,
+    /// Its type in the file.
+    pub found: DataType,
+    /// Its type by the schema.
+    pub expected: DataType,
+}
+
+/// A type that a field of a row can have.
+pub trait Column: Sized {
+    /// Collects values.
+    type Builder: Default;
+    /// A column opened for reading.
+    type Reader;
+    /// Whether it may be NULL.
+    const NULLABLE: bool;
+
+    /// Its Arrow type.
+    fn data_type() -> DataType;
+    /// Adds a value.
+    fn append(&self, builder: &mut Self::Builder);
+    /// Adds a NULL (of the parent's making: a struct that is absent).
+    fn append_null(builder: &mut Self::Builder);
+    /// Ends a column.
+    fn finish(builder: Self::Builder) -> ArrayRef;
+    /// Opens a column; `name` is for the error.
+    ///
+    /// # Errors
+    /// The column has another type.
+    fn open(name: &str, column: &ArrayRef) -> Result<Self::Reader, ColumnTypeError>;
+    /// The value in row `row`; a NULL where none is allowed reads as the type's default.
+    fn get(reader: &Self::Reader, row: usize) -> Self;
+}
+
+fn expect_type<T: Column>(name: &str, column: &ArrayRef) -> Result<(), ColumnTypeError> {
+    let expected = T::data_type();
+    if *column.data_type() == expected {
+        return Ok(());
+    }
+    Err(ColumnTypeError { column: name.into(), found: column.data_type().clone(), expected })
+}
+
+macro_rules! integer_column {
+    ($($type:ident: $arrow:ident $builder:ident [$wrap:expr, $unwrap:expr];)*) => {$(
+        impl Column for $type {
+            type Builder = $builder;
+            type Reader = PrimitiveArray<$arrow>;
+            const NULLABLE: bool = false;
+
+            fn data_type() -> DataType {
+                <$arrow as arrow::datatypes::ArrowPrimitiveType>::DATA_TYPE
+            }
+            fn append(&self, builder: &mut $builder) {
+                #[allow(clippy::redundant_closure_call, reason = "the macro takes both functions as closures")]
+                builder.append_value($unwrap(self));
+            }
+            fn append_null(builder: &mut $builder) {
+                builder.append_null();
+            }
+            fn finish(mut builder: $builder) -> ArrayRef {
+                Arc::new(builder.finish())
+            }
+            fn open(name: &str, column: &ArrayRef) -> Result<Self::Reader, ColumnTypeError> {
+                expect_type::<Self>(name, column)?;
+                Ok(column.as_primitive::<$arrow>().clone())
+            }
+            fn get(reader: &Self::Reader, row: usize) -> Self {
+                #[allow(clippy::redundant_closure_call, reason = "the macro takes both functions as closures")]
+                $wrap(if reader.is_null(row) { Default::default() } else { reader.value(row) })
+            }
+        }
+    )*};
+}
+
+integer_column! {
+    i32: Int32Type Int32Builder [|v| v, |v: &Self| *v];
+    i64: Int64Type Int64Builder [|v| v, |v: &Self| *v];
+    Pid: Int32Type Int32Builder [Self, |v: &Self| v.0];
+    Tid: Int32Type Int32Builder [Self, |v: &Self| v.0];
+    DeviceId: Int32Type Int32Builder [Self, |v: &Self| v.0];
+    ContextId: Int64Type Int64Builder [Self, |v: &Self| v.0];
+    StreamId: Int64Type Int64Builder [Self, |v: &Self| v.0];
+    CorrelationId: Int64Type Int64Builder [Self, |v: &Self| v.0];
+    OpId: Int64Type Int64Builder [Self, |v: &Self| v.0];
+    GapId: Int64Type Int64Builder [Self, |v: &Self| v.0];
+    RequestId: Int64Type Int64Builder [Self, |v: &Self| v.0];
+    RowId: Int64Type Int64Builder [Self, |v: &Self| v.0];
+    MonoNs: Int64Type Int64Builder [Self, |v: &Self| v.0];
+    DurationNs: Int64Type Int64Builder [Self, |v: &Self| v.0];
+}
+
+impl Column for f64 {
+    type Builder = PrimitiveBuilder<arrow::datatypes::Float64Type>;
+    type Reader = PrimitiveArray<arrow::datatypes::Float64Type>;
+    const NULLABLE: bool = false;
+
+    fn data_type() -> DataType {
+        DataType::Float64
+    }
+    fn append(&self, builder: &mut Self::Builder) {
+        builder.append_value(*self);
+    }
+    fn append_null(builder: &mut Self::Builder) {
+        builder.append_null();
+    }
+    fn finish(mut builder: Self::Builder) -> ArrayRef {
+        Arc::new(builder.finish())
+    }
+    fn open(name: &str, column: &ArrayRef) -> Result<Self::Reader, ColumnTypeError> {
+        expect_type::<Self>(name, column)?;
+        Ok(column.as_primitive().clone())
+    }
+    fn get(reader: &Self::Reader, row: usize) -> Self {
+        if reader.is_null(row) { 0.0 } else { reader.value(row) }
+    }
+}
+
+impl Column for bool {
+    type Builder = BooleanBuilder;
+    type Reader = BooleanArray;
+    const NULLABLE: bool = false;
+
+    fn data_type() -> DataType {
+        DataType::Boolean
+    }
+    fn append(&self, builder: &mut BooleanBuilder) {
+        builder.append_value(*self);
+    }
+    fn append_null(builder: &mut BooleanBuilder) {
+        builder.append_null();
+    }
+    fn finish(mut builder: BooleanBuilder) -> ArrayRef {
+        Arc::new(builder.finish())
+    }
+    fn open(name: &str, column: &ArrayRef) -> Result<BooleanArray, ColumnTypeError> {
+        expect_type::<Self>(name, column)?;
+        Ok(column.as_boolean().clone())
+    }
+    fn get(reader: &BooleanArray, row: usize) -> Self {
+        !reader.is_null(row) && reader.value(row)
+    }
+}
+
+/// A dictionary column opened for reading: each distinct string is made once.
+pub struct TextReader {
+    keys: DictionaryArray<Int32Type>,
+    values: Vec<Text>,
+}
+
+impl Column for Text {
+    type Builder = StringDictionaryBuilder<Int32Type>;
+    type Reader = TextReader;
+    const NULLABLE: bool = false;
+
+    fn data_type() -> DataType {
+        DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
+    }
+    fn append(&self, builder: &mut Self::Builder) {
+        builder.append_value(self.as_str());
+    }
+    fn append_null(builder: &mut Self::Builder) {
+        builder.append_null();
+    }
+    fn finish(mut builder: Self::Builder) -> ArrayRef {
+        Arc::new(builder.finish())
+    }
+    fn open(name: &str, column: &ArrayRef) -> Result<TextReader, ColumnTypeError> {
+        expect_type::<Self>(name, column)?;
+        let keys = column.as_dictionary::<Int32Type>().clone();
+        let strings: &StringArray = keys.values().as_string();
+        let values = strings.iter().map(|string| Text::from(string.unwrap_or_default())).collect();
+        Ok(TextReader { keys, values })
+    }
+    fn get(reader: &TextReader, row: usize) -> Self {
+        reader.keys.key(row).and_then(|key| reader.values.get(key).cloned()).unwrap_or_default()
+    }
+}
+
+/// A nullable column opened for reading.
+pub struct OptionReader<T: Column> {
+    column: ArrayRef,
+    inner: T::Reader,
+}
+
+impl<T: Column> Column for Option<T> {
+    type Builder = T::Builder;
+    type Reader = OptionReader<T>;
+    const NULLABLE: bool = true;
+
+    fn data_type() -> DataType {
+        T::data_type()
+    }
+    fn append(&self, builder: &mut T::Builder) {
+        match self {
+            Some(value) => value.append(builder),
+            None => T::append_null(builder),
+        }
+    }
+    fn append_null(builder: &mut T::Builder) {
+        T::append_null(builder);
+    }
+    fn finish(builder: T::Builder) -> ArrayRef {
+        T::finish(builder)
+    }
+    fn open(name: &str, column: &ArrayRef) -> Result<Self::Reader, ColumnTypeError> {
+        Ok(OptionReader { column: column.clone(), inner: T::open(name, column)? })
+    }
+    fn get(reader: &Self::Reader, row: usize) -> Self {
+        reader.column.is_valid(row).then(|| T::get(&reader.inner, row))
+    }
+}

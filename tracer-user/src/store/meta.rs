@@ -1,0 +1,115 @@
+//! `meta.json`: what a bundle says about its recording.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::schema::{SCHEMA_MAJOR, SCHEMA_MINOR};
+
+/// The contents of `meta.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Meta {
+    /// Version of the tables.
+    pub schema: SchemaVersion,
+    /// Version of gtrace that wrote it.
+    pub gtrace_version: String,
+    /// `run`, `attach` or `import`.
+    pub mode: String,
+    /// The recorded command, or the command line of the process attached to.
+    pub command: Vec<String>,
+    /// The root of the recorded tree.
+    pub root_pid: Option<i32>,
+    /// Host name.
+    pub host: String,
+    /// Kernel release (`uname -r`).
+    pub kernel: String,
+    /// CPUs online.
+    pub cpus: u32,
+    /// Clock ticks of CLOCK_MONOTONIC to add for UTC: `utc_ns = mono_ns + utc_offset_ns`.
+    pub utc_offset_ns: i64,
+    /// Beginning of the recording, CLOCK_MONOTONIC.
+    pub started_ns: i64,
+    /// End of the recording; `None` while it runs, or if the recorder was killed.
+    pub ended_ns: Option<i64>,
+    /// How it ended: `running`, `duration`, `interrupted`, `target_exited`, `disk_full`, `failed`.
+    pub ended: String,
+    /// The GPUs seen.
+    pub gpus: Vec<GpuInfo>,
+    /// The GPU side: one entry for each process whose shim was found.
+    pub gpu_processes: Vec<GpuProcess>,
+    /// Why there is no GPU side, where there is none.
+    pub gpu_missing: Option<String>,
+    /// Every probe, attached or not.
+    pub probes: Vec<ProbeStatus>,
+    /// Records by table.
+    pub rows: BTreeMap<String, u64>,
+    /// Lost or refused events by source (`losses.source`).
+    pub losses: BTreeMap<String, u64>,
+    /// Largest error of the conversion of GPU times to CLOCK_MONOTONIC, in ns.
+    pub clock_residual_ns: i64,
+    /// The recorder's own CPU time, in ns.
+    pub recorder_cpu_ns: i64,
+    /// The recorder's process, so that the analysis can tell its own cost.
+    pub recorder_pid: Option<i32>,
+}
+
+/// Version of the tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SchemaVersion {
+    /// A reader refuses a newer one.
+    pub major: u32,
+    /// Grows with added columns and tables.
+    pub minor: u32,
+}
+
+impl SchemaVersion {
+    /// What this program writes.
+    pub const CURRENT: Self = Self { major: SCHEMA_MAJOR, minor: SCHEMA_MINOR };
+}
+
+/// A GPU.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GpuInfo {
+    /// Its number in the tables.
+    pub device: i32,
+    /// `NVIDIA H200`, `Simulated GPU`.
+    pub name: String,
+    /// UUID, as 32 hex digits; empty if unknown.
+    pub uuid: String,
+    /// Streaming multiprocessors.
+    pub multiprocessors: u32,
+    /// Bytes of memory.
+    pub memory_bytes: u64,
+}
+
+/// A process with a shim.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GpuProcess {
+    /// The process.
+    pub pid: i32,
+    /// What `cuptiGetVersion` said.
+    pub cupti_version: u32,
+    /// Path of the libcupti that was bound.
+    pub cupti_path: String,
+    /// What `cuDriverGetVersion` said.
+    pub driver_version: u32,
+    /// `monotonic` (our time-stamp callback) or `realtime` (converted by samples).
+    pub clock: String,
+    /// Why the shim collects nothing, if so.
+    pub refused: Option<String>,
+    /// GPU records that came through.
+    pub records: u64,
+}
+
+/// A probe of the kernel side.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProbeStatus {
+    /// `sched_switch`, `block_rq_issue` …
+    pub name: String,
+    /// Whether it is attached.
+    pub attached: bool,
+    /// Why not.
+    pub reason: Option<String>,
+    /// What cannot be known without it (codes or families of causes).
+    pub unknowable: Vec<String>,
+}

@@ -1,0 +1,36 @@
+//! The tables of a bundle, one a file. This is the only place where a column is declared.
+
+mod block_io;
+mod clocks;
+mod cuda_api;
+mod cuda_overhead;
+mod cuda_sync;
+mod gap_segments;
+mod gaps;
+mod gpu_ops;
+mod losses;
+mod off_cpu;
+mod processes;
+mod syscall_counts;
+mod syscalls;
+mod threads;
+
+pub use block_io::BlockIo;
+pub use clocks::ClockSample;
+pub use cuda_api::CudaApi;
+pub use cuda_overhead::CudaOverhead;
+pub use cuda_sync::CudaSync;
+pub use gap_segments::{Evidence, GapSegment, Hop};
+pub use gaps::Gap;
+pub use gpu_ops::GpuOp;
+pub use losses::Loss;
+pub use off_cpu::OffCpu;
+pub use processes::Process;
+pub use syscall_counts::SyscallCount;
+pub use syscalls::Syscall;
+pub use threads::Thread;
+
+/// Version of the whole schema, `major.minor`. A reader refuses a newer major version and reads every older one.
+pub const SCHEMA_MAJOR: u32 = 1;
+/// Raised when columns or tables are added.
+pub const SCHEMA_MINOR: u32 = 0;
