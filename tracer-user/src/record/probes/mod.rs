@@ -1,0 +1,1 @@
+//! The kernel side: loads the eBPF programs and hands out their records.
