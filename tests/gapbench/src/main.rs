@@ -1,0 +1,2 @@
+//! Attribution with a known answer.
+fn main() {}
