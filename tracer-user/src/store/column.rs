@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, BooleanBuilder, DictionaryArray, Int32Builder, Int64Builder, PrimitiveArray,
-    PrimitiveBuilder, StringArray, StringDictionaryBuilder,
+    Array, ArrayRef, AsArray, BooleanArray, BooleanBuilder, DictionaryArray, Int32Builder, Int64Builder,
+    PrimitiveArray, PrimitiveBuilder, StringArray, StringDictionaryBuilder,
 };
 use arrow::datatypes::{DataType, Int32Type, Int64Type};
 
 use crate::event::{
-    ContextId, CorrelationId, DeviceId, DurationNs, GapId, MonoNs, OpId, Pid, RequestId, RowId, StreamId, Text, Tid,
+    ContextId, CorrelationId, DeviceId, DurationNs, GapId, MonoNs, OpId, Pid, RequestId, RowId, StreamId,
+    Text, Tid,
 };
 
 /// A column does not have the type that the schema says.

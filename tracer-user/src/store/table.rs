@@ -63,6 +63,7 @@ pub trait Table: Sized + Clone + Send + 'static {
     fn sort_key(&self) -> MonoNs;
 
     /// Its Arrow schema.
+    #[must_use]
     fn schema() -> SchemaRef {
         let fields: Vec<Field> = Self::fields()
             .into_iter()
@@ -141,10 +142,7 @@ impl<E> Default for ListColumnBuilder<E> {
 }
 
 fn element_fields<E: Element>() -> Fields {
-    E::fields()
-        .into_iter()
-        .map(|field| Field::new(field.name, field.data_type, field.nullable))
-        .collect()
+    E::fields().into_iter().map(|field| Field::new(field.name, field.data_type, field.nullable)).collect()
 }
 
 /// Declares a table. See `schema/` for its use.

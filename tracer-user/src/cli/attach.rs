@@ -1,0 +1,36 @@
+//! `gtrace attach`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::{ExitStatus, Failure, Result, Ui, parse_duration};
+
+/// Arguments of `gtrace attach`.
+#[derive(Debug, Args)]
+pub struct AttachArgs {
+    /// The process; all its descendants are recorded with it.
+    #[arg(value_name = "PID")]
+    pub pid: i32,
+    /// Where to write the recording [default: a new NAME.gtrace in the working directory].
+    #[arg(long, short, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Stop after so long (30s, 2m); without it: on Ctrl-C, or when the process ends.
+    #[arg(long, short, value_name = "TIME", value_parser = parse_duration)]
+    pub duration: Option<Duration>,
+    /// Record only: neither analyse nor report.
+    #[arg(long)]
+    pub no_report: bool,
+}
+
+/// Records a running process, then analyses and reports.
+///
+/// # Errors
+/// The process cannot be recorded, or the recording cannot be written.
+pub fn run(args: &AttachArgs, _ui: &Ui) -> Result<ExitStatus> {
+    Err(Failure::new(format!("cannot record process {}", args.pid))
+        .because("this build has no recorder")
+        .try_this("use a later build")
+        .into())
+}

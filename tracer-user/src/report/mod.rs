@@ -1,0 +1,3 @@
+//! What a recording says: the report, and the explanation of one gap.
+
+pub mod escape;
