@@ -113,8 +113,11 @@ fn tests(arguments: &[&str]) -> Command {
 }
 
 fn demo() -> Command {
+    let bundle = workspace::target().join("demo.gtrace");
+    // What an earlier run left; if it cannot be removed, the demo says so.
+    let _ = std::fs::remove_dir_all(&bundle);
     let mut gtrace = Command::new(workspace::release("gtrace"));
-    gtrace.args(["demo", "--out"]).arg(workspace::target().join("demo.gtrace")).arg("--force");
+    gtrace.args(["demo", "--out"]).arg(bundle);
     gtrace
 }
 
