@@ -8,3 +8,5 @@
 #![allow(missing_docs, reason = "fields whose name is the kernel's own need no second one")]
 
 pub mod kernel;
+#[cfg(not(target_arch = "bpf"))]
+pub mod shim;
