@@ -14,7 +14,7 @@ use crate::event::{
 };
 
 /// A column does not have the type that the schema says.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[error("column `{column}` has type {found}, expected {expected}")]
 pub struct ColumnTypeError {
     /// The column's name.

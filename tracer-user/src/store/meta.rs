@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::schema::{SCHEMA_MAJOR, SCHEMA_MINOR};
 
-/// The contents of `meta.json`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// The contents of `meta.json`. What an older gtrace did not write reads as empty.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Meta {
     /// Version of the tables.
     pub schema: SchemaVersion,
@@ -25,7 +26,7 @@ pub struct Meta {
     pub kernel: String,
     /// CPUs online.
     pub cpus: u32,
-    /// Clock ticks of CLOCK_MONOTONIC to add for UTC: `utc_ns = mono_ns + utc_offset_ns`.
+    /// Nanoseconds to add to CLOCK_MONOTONIC for UTC: `utc_ns = mono_ns + utc_offset_ns`.
     pub utc_offset_ns: i64,
     /// Beginning of the recording, CLOCK_MONOTONIC.
     pub started_ns: i64,
@@ -62,6 +63,12 @@ pub struct SchemaVersion {
     pub minor: u32,
 }
 
+impl Default for SchemaVersion {
+    fn default() -> Self {
+        Self::CURRENT
+    }
+}
+
 impl SchemaVersion {
     /// What this program writes.
     pub const CURRENT: Self = Self { major: SCHEMA_MAJOR, minor: SCHEMA_MINOR };
@@ -69,6 +76,7 @@ impl SchemaVersion {
 
 /// A GPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct GpuInfo {
     /// Its number in the tables.
     pub device: i32,
@@ -84,6 +92,7 @@ pub struct GpuInfo {
 
 /// A process with a shim.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct GpuProcess {
     /// The process.
     pub pid: i32,
@@ -102,7 +111,8 @@ pub struct GpuProcess {
 }
 
 /// A probe of the kernel side.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ProbeStatus {
     /// `sched_switch`, `block_rq_issue` …
     pub name: String,

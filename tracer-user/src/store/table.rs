@@ -23,7 +23,7 @@ pub struct FieldDoc {
 }
 
 /// A batch cannot be read as rows of a table.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum RowError {
     /// The column is not there.
     #[error("table `{table}` has no column `{column}`")]
@@ -44,11 +44,13 @@ pub enum RowError {
 }
 
 /// A table: one kind of row.
-pub trait Table: Sized + Clone + Send + 'static {
+pub trait Table: Sized + Clone + PartialEq + std::fmt::Debug + Send + 'static {
     /// Its name: the file's or folder's name in the bundle, and the name in SQL.
     const NAME: &'static str;
     /// What a row is.
     const DOC: &'static str;
+    /// The column by which its rows are sorted.
+    const SORT_COLUMN: &'static str;
 
     /// Its columns, in order.
     fn fields() -> Vec<FieldDoc>;
@@ -162,6 +164,7 @@ macro_rules! table {
         impl $crate::store::table::Table for $row {
             const NAME: &'static str = $name;
             const DOC: &'static str = concat!($($doc),*);
+            const SORT_COLUMN: &'static str = stringify!($key);
 
             fn fields() -> Vec<$crate::store::table::FieldDoc> {
                 vec![$( $crate::store::table::FieldDoc {

@@ -15,6 +15,8 @@ mod syscall_counts;
 mod syscalls;
 mod threads;
 
+use super::table::Table;
+
 pub use block_io::BlockIo;
 pub use clocks::ClockSample;
 pub use cuda_api::CudaApi;
@@ -34,3 +36,27 @@ pub use threads::Thread;
 pub const SCHEMA_MAJOR: u32 = 1;
 /// Raised when columns or tables are added.
 pub const SCHEMA_MINOR: u32 = 0;
+
+/// Something that is done with each table.
+pub trait TableVisitor {
+    /// Does it with the table `T`.
+    fn visit<T: Table>(&mut self);
+}
+
+/// Shows every table to `visitor`: those of the GPU, of the host, of the recording itself, of the analysis.
+pub fn visit_tables(visitor: &mut impl TableVisitor) {
+    visitor.visit::<GpuOp>();
+    visitor.visit::<CudaApi>();
+    visitor.visit::<CudaSync>();
+    visitor.visit::<CudaOverhead>();
+    visitor.visit::<Process>();
+    visitor.visit::<Thread>();
+    visitor.visit::<OffCpu>();
+    visitor.visit::<Syscall>();
+    visitor.visit::<SyscallCount>();
+    visitor.visit::<BlockIo>();
+    visitor.visit::<Loss>();
+    visitor.visit::<ClockSample>();
+    visitor.visit::<Gap>();
+    visitor.visit::<GapSegment>();
+}

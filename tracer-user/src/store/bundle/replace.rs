@@ -1,0 +1,120 @@
+//! Giving a table other rows in one step.
+
+use std::fs::File;
+use std::marker::PhantomData;
+
+use crate::store::error::StoreError;
+use crate::store::folder::Folder;
+use crate::store::part::{part_name, seal, write_temporary};
+use crate::store::table::Table;
+
+/// Rows written per part.
+const PART_ROWS: usize = 64 * 1024;
+
+/// New rows of a table, written beside it into a folder that takes its place on [`Self::commit`]. Dropped without that, it
+/// leaves nothing behind.
+pub struct Replacement<'bundle, T: Table> {
+    bundle: &'bundle Folder,
+    folder: Folder,
+    name: String,
+    rows: Vec<T>,
+    parts: Vec<(String, File)>,
+    done: bool,
+    table: PhantomData<T>,
+}
+
+impl<'bundle, T: Table> Replacement<'bundle, T> {
+    pub(super) fn new(bundle: &'bundle Folder) -> Result<Self, StoreError> {
+        let name = format!(".{}.new", T::NAME);
+        let path = bundle.path().join(&name);
+        // Of an analysis that was killed.
+        clear(bundle, &name).map_err(|error| StoreError::io("remove", &path, error))?;
+        let folder = bundle
+            .create_folder(&name)
+            .and_then(|folder| folder.give().map(|()| folder))
+            .map_err(|error| StoreError::io("create", &path, error))?;
+        Ok(Self {
+            bundle,
+            folder,
+            name,
+            rows: Vec::new(),
+            parts: Vec::new(),
+            done: false,
+            table: PhantomData,
+        })
+    }
+
+    /// Adds rows. Those of one call and the next may overlap in time.
+    ///
+    /// # Errors
+    /// They cannot be written.
+    pub fn append(&mut self, rows: Vec<T>) -> Result<(), StoreError> {
+        self.rows.extend(rows);
+        while self.rows.len() >= PART_ROWS {
+            let rest = self.rows.split_off(PART_ROWS);
+            let part = std::mem::replace(&mut self.rows, rest);
+            self.write(part)?;
+        }
+        Ok(())
+    }
+
+    /// Puts the new rows in the place of the old ones.
+    ///
+    /// # Errors
+    /// They cannot be written; the old ones stay.
+    pub fn commit(mut self) -> Result<(), StoreError> {
+        let rest = std::mem::take(&mut self.rows);
+        // A table without rows still has a part, so that it can be opened.
+        if !rest.is_empty() || self.parts.is_empty() {
+            self.write(rest)?;
+        }
+        for (name, file) in &self.parts {
+            seal(&self.folder, name, file)?;
+        }
+        let path = self.bundle.path().join(T::NAME);
+        let error = |error| StoreError::io("replace", &path, error);
+        self.folder.sync().map_err(error)?;
+        match self.bundle.open_folder(T::NAME) {
+            Ok(_) => self.bundle.exchange(&self.name, T::NAME).map_err(error)?,
+            Err(missing) if missing.kind() == std::io::ErrorKind::NotFound => {
+                self.bundle.rename(&self.name, T::NAME).map_err(error)?;
+            }
+            Err(other) => return Err(error(other)),
+        }
+        // From here on the name is the old rows'.
+        self.done = true;
+        self.bundle.sync().map_err(error)?;
+        clear(self.bundle, &self.name).map_err(|error| StoreError::io("remove the old rows of", &path, error))
+    }
+
+    fn write(&mut self, mut rows: Vec<T>) -> Result<(), StoreError> {
+        rows.sort_by_key(Table::sort_key);
+        let name = part_name(self.parts.len() as u32);
+        let file = write_temporary(&self.folder, &name, &rows)?;
+        self.parts.push((name, file));
+        Ok(())
+    }
+}
+
+impl<T: Table> Drop for Replacement<'_, T> {
+    fn drop(&mut self) {
+        if !self.done {
+            // Best effort: the next replacement of the table clears it too.
+            let _ = clear(self.bundle, &self.name);
+        }
+    }
+}
+
+/// Removes a table's folder with the files in it; one that is not there is well.
+fn clear(bundle: &Folder, name: &str) -> std::io::Result<()> {
+    match bundle.open_folder(name) {
+        Ok(folder) => {
+            for file in folder.names()? {
+                folder.remove_file(&file)?;
+            }
+            bundle.remove_folder(name)
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,8 @@
+//! Bundles, as their users meet them.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod arbitrary;
+mod hostile;
+mod round_trip;
+mod samples;
+mod writer;

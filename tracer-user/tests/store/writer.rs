@@ -1,0 +1,179 @@
+//! A bundle while it grows.
+
+use std::fs;
+use std::path::Path;
+
+use gtrace::event::MonoNs;
+use gtrace::store::schema::{GpuOp, Loss, Syscall, TableVisitor, visit_tables};
+use gtrace::store::writer::SealPolicy;
+use gtrace::store::{Bundle, BundleWriter, StoreError, Table};
+
+use crate::samples::{meta, op, syscall};
+
+fn names(dir: &Path) -> Vec<String> {
+    let mut names: Vec<String> =
+        fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn every_table_is_there_from_the_first_moment() {
+    struct Present<'a>(&'a Path);
+    impl TableVisitor for Present<'_> {
+        fn visit<T: Table>(&mut self) {
+            assert_eq!(names(&self.0.join(T::NAME)), ["part-00000.parquet"]);
+            assert_eq!(Bundle::open(self.0).unwrap().read::<T>().unwrap(), []);
+        }
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.gtrace");
+    let _writer = BundleWriter::create(&path, meta(), None).unwrap();
+    visit_tables(&mut Present(&path));
+}
+
+#[test]
+fn rows_are_sealed_by_age_and_by_count() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.gtrace");
+    let policy = SealPolicy { rows: 3, age_ns: 100, ..SealPolicy::default() };
+    let mut writer = BundleWriter::create_with(&path, meta(), None, policy).unwrap();
+    writer.push(op(1, 20, 30));
+    writer.push(syscall(1, 10));
+    writer.seal_due(MonoNs(1000)).unwrap();
+    writer.seal_due(MonoNs(1099)).unwrap();
+    assert_eq!(writer.buffered_rows(), 2);
+    writer.seal_due(MonoNs(1100)).unwrap();
+    assert_eq!(writer.buffered_rows(), 0);
+    writer.append(vec![op(2, 5, 6), op(3, 4, 5), op(4, 3, 4), op(5, 2, 3)]);
+    assert_eq!(writer.buffered_rows(), 1);
+    writer.seal_all().unwrap();
+    assert_eq!(
+        names(&path.join("gpu_ops")),
+        ["part-00000.parquet", "part-00001.parquet", "part-00002.parquet", "part-00003.parquet"]
+    );
+    let bundle = Bundle::open(&path).unwrap();
+    assert_eq!(bundle.meta().rows["gpu_ops"], 5);
+    assert_eq!(bundle.meta().rows["syscalls"], 1);
+    let starts: Vec<i64> = bundle.read::<GpuOp>().unwrap().iter().map(|op| op.start_ns.0).collect();
+    assert_eq!(starts, [2, 3, 4, 5, 20]);
+}
+
+#[test]
+fn a_writer_dropped_keeps_its_rows() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.gtrace");
+    let mut writer = BundleWriter::create(&path, meta(), None).unwrap();
+    writer.push(syscall(1, 10));
+    drop(writer);
+    let bundle = Bundle::open(&path).unwrap();
+    assert_eq!(bundle.read::<Syscall>().unwrap(), [syscall(1, 10)]);
+    assert_eq!(bundle.meta().ended, "running");
+}
+
+#[test]
+fn an_existing_folder_is_refused_and_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let Err(StoreError::Exists(path)) = BundleWriter::create(dir.path(), meta(), None) else { panic!() };
+    assert_eq!(path, dir.path());
+    assert_eq!(names(dir.path()), [] as [String; 0]);
+}
+
+#[test]
+fn a_missing_parent_is_an_error_that_names_it() {
+    let error = BundleWriter::create(Path::new("/nonexistent/x.gtrace"), meta(), None).err().unwrap();
+    assert!(error.to_string().starts_with("cannot create /nonexistent/x.gtrace: "), "{error}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_dangling_link_is_not_followed() {
+    let dir = tempfile::tempdir().unwrap();
+    let (link, aim) = (dir.path().join("x.gtrace"), dir.path().join("aim"));
+    std::os::unix::fs::symlink(&aim, &link).unwrap();
+    assert!(matches!(BundleWriter::create(&link, meta(), None), Err(StoreError::Exists(_))));
+    assert!(!aim.exists());
+}
+
+#[cfg(unix)]
+#[test]
+fn folders_and_files_are_the_owners_alone() {
+    use std::os::unix::fs::MetadataExt as _;
+    // Only root can give files away.
+    let root = fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
+    let owner = root.then_some((1234, 4321));
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.gtrace");
+    let mut writer = BundleWriter::create(&path, meta(), owner).unwrap();
+    writer.push(op(1, 2, 3));
+    writer.finish(meta()).unwrap();
+    Bundle::open(&path).unwrap().replace(vec![op(1, 2, 3)]).unwrap();
+    let mut stack = vec![path];
+    let mut files = 0;
+    while let Some(path) = stack.pop() {
+        let metadata = fs::symlink_metadata(&path).unwrap();
+        assert_eq!(
+            metadata.mode() & 0o777,
+            if metadata.is_dir() { 0o700 } else { 0o600 },
+            "{}",
+            path.display()
+        );
+        if let Some((user, group)) = owner {
+            assert_eq!((metadata.uid(), metadata.gid()), (user, group), "{}", path.display());
+        }
+        if metadata.is_dir() {
+            stack.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+        } else {
+            files += 1;
+        }
+    }
+    assert!(files > 14, "{files}");
+}
+
+/// Where a table's folder is turned into a link while recording, the rows stay in the folder that was made.
+#[cfg(unix)]
+#[test]
+fn a_table_swapped_for_a_link_is_not_followed() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, aim) = (dir.path().join("x.gtrace"), dir.path().join("aim"));
+    fs::create_dir(&aim).unwrap();
+    let mut writer = BundleWriter::create(&path, meta(), None).unwrap();
+    fs::rename(path.join("gpu_ops"), path.join("away")).unwrap();
+    std::os::unix::fs::symlink(&aim, path.join("gpu_ops")).unwrap();
+    writer.push(op(1, 2, 3));
+    writer.seal_all().unwrap();
+    assert_eq!(names(&aim), [] as [String; 0]);
+    assert_eq!(names(&path.join("away")).len(), 2);
+    let bundle = Bundle::open(&path).unwrap();
+    assert!(matches!(bundle.read::<GpuOp>(), Err(StoreError::Io { .. })));
+    assert!(matches!(bundle.replace(vec![op(1, 2, 3)]), Err(StoreError::Io { .. })));
+    assert_eq!(names(&aim), [] as [String; 0]);
+}
+
+/// Where the disk refuses a part, what was sealed stays, and the bundle tells what is missing.
+#[test]
+fn what_cannot_be_written_is_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.gtrace");
+    let mut writer = BundleWriter::create(&path, meta(), None).unwrap();
+    writer.push(op(1, 2, 3));
+    writer.seal_all().unwrap();
+    // A folder in the way of the next part's temporary name: what any error of the file system looks like, without root.
+    fs::create_dir(path.join("gpu_ops/.part-00002.parquet.tmp")).unwrap();
+    writer.append(vec![op(2, 12, 13), op(3, 10, 11)]);
+    let error = writer.seal_all().unwrap_err();
+    assert!(error.to_string().contains("gpu_ops/part-00002.parquet"), "{error}");
+    writer.push(op(4, 20, 21));
+    assert!(writer.seal_due(MonoNs(0)).is_err());
+    let mut end = meta();
+    end.ended_ns = Some(50);
+    assert!(writer.finish(end).is_err());
+
+    let bundle = Bundle::open(&path).unwrap();
+    assert_eq!(bundle.read::<GpuOp>().unwrap(), [op(1, 2, 3)]);
+    assert_eq!(bundle.meta().ended, "failed");
+    assert_eq!(bundle.meta().losses["store.gpu_ops"], 3);
+    let losses = bundle.read::<Loss>().unwrap();
+    assert_eq!(losses.len(), 1);
+    assert_eq!((losses[0].start_ns, losses[0].end_ns, losses[0].count), (MonoNs(10), MonoNs(50), 3));
+}
