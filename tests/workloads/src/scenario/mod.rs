@@ -1,0 +1,53 @@
+//! One file a scenario: a GPU program that stalls for one reason, and writes down when.
+
+mod cold_read;
+mod decode;
+mod lock;
+mod pageable_copy;
+pub mod run_queue;
+mod sleep;
+pub mod slow_peer;
+mod sync_each_kernel;
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+
+use crate::stage::Options;
+
+/// A scenario's entry.
+type Run = fn(&Options) -> Result<()>;
+
+/// The scenarios by their names.
+pub const SCENARIOS: [(&str, Run); 8] = [
+    ("cold-read", cold_read::run),
+    ("decode", decode::run),
+    ("sleep", sleep::run),
+    ("lock", lock::run),
+    ("run-queue", run_queue::run),
+    ("slow-peer", slow_peer::run),
+    ("sync-each-kernel", sync_each_kernel::run),
+    ("pageable-copy", pageable_copy::run),
+];
+
+/// Runs a scenario.
+///
+/// # Errors
+/// There is no such scenario, or it fails.
+pub fn run(name: &str, options: &Options) -> Result<()> {
+    let found = SCENARIOS.iter().find(|(known, _)| *known == name);
+    let (_, run) = found.with_context(|| format!("there is no scenario `{name}`"))?;
+    run(options)
+}
+
+/// Runs the worker process of a scenario.
+///
+/// # Errors
+/// There is no such worker, or it fails.
+pub fn work(arguments: &[String]) -> Result<()> {
+    match arguments {
+        [kind, data] if kind == "cold-read" => cold_read::work(&PathBuf::from(data)),
+        [kind] if kind == "decode" => decode::work(),
+        _ => bail!("there is no worker `{}`", arguments.join(" ")),
+    }
+}

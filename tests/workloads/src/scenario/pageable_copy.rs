@@ -1,0 +1,20 @@
+//! The main thread copies ordinary memory to the device, and waits for it.
+
+use anyhow::Result;
+
+use crate::clock::now_ns;
+use crate::stage::{Options, Stage};
+
+const BYTES: usize = 64 << 20;
+
+pub fn run(options: &Options) -> Result<()> {
+    let from = vec![1_u8; BYTES];
+    let mut stage = Stage::open(options)?;
+    let to = stage.gpu.alloc(BYTES)?;
+    stage.play(|stage| {
+        let start = now_ns();
+        stage.gpu.copy_pageable(to, &from)?;
+        stage.truth.planted(start, now_ns(), &["copy.pageable"], None);
+        Ok(())
+    })
+}

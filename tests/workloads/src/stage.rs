@@ -1,0 +1,96 @@
+//! What every scenario has: the GPU, the truth, the rounds.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::Result;
+
+use crate::cpu;
+use crate::gpu::Gpu;
+use crate::neighbour::{Inside, Neighbour};
+use crate::truth::Truth;
+
+/// Set by SIGTERM and SIGINT: the round under way is the last one.
+static STOP: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn stop(_signal: libc::c_int) {
+    STOP.store(true, Ordering::Relaxed);
+}
+
+/// How a scenario is to run.
+pub struct Options {
+    /// How many rounds; 0: until a signal.
+    pub rounds: u64,
+    /// A folder on a real disk, for files.
+    pub data: PathBuf,
+    /// The address of the peer, for scenarios that have one.
+    pub peer: Option<String>,
+    /// Who is loud beside it, in the same process.
+    pub neighbour: Option<Inside>,
+}
+
+/// A scenario's surroundings.
+pub struct Stage {
+    /// The GPU.
+    pub gpu: Gpu,
+    /// What the main thread planted.
+    pub truth: Truth,
+    rounds: u64,
+    neighbour: Option<Neighbour>,
+}
+
+/// How long the device works in each round.
+const WORK_NS: u64 = 4_000_000;
+
+impl Stage {
+    /// Opens the GPU and lets the neighbour begin; the main thread then stays on its CPU.
+    ///
+    /// # Errors
+    /// There is no GPU, or the neighbour cannot begin.
+    pub fn open(options: &Options) -> Result<Self> {
+        let handler = stop as extern "C" fn(libc::c_int) as usize;
+        for signal in [libc::SIGTERM, libc::SIGINT] {
+            // SAFETY: the handler only stores to an atomic.
+            unsafe { libc::signal(signal, handler) };
+        }
+        let gpu = Gpu::open()?;
+        let neighbour = options.neighbour.map(Inside::begin).transpose()?;
+        cpu::pin(cpu::stage());
+        Ok(Self { gpu, truth: Truth::from_environment(), rounds: options.rounds, neighbour })
+    }
+
+    /// Runs `act` once a round, after work for the device. In every second round the act begins while the device still
+    /// works, so that only its rest is a gap.
+    ///
+    /// # Errors
+    /// A CUDA call or the act fails.
+    pub fn play(&mut self, mut act: impl FnMut(&mut Self) -> Result<()>) -> Result<()> {
+        self.rounds(|stage, round| {
+            stage.gpu.kernel(WORK_NS)?;
+            if round % 2 == 0 {
+                stage.gpu.synchronize()?;
+            }
+            act(stage)
+        })
+    }
+
+    /// Runs `round` until there were enough of them, or a signal came.
+    ///
+    /// # Errors
+    /// A round fails, or the truth cannot be written.
+    pub fn rounds(&mut self, mut round: impl FnMut(&mut Self, u64) -> Result<()>) -> Result<()> {
+        println!("READY {}", std::process::id());
+        let mut number = 0;
+        while !STOP.load(Ordering::Relaxed) && (self.rounds == 0 || number < self.rounds) {
+            round(self, number)?;
+            number += 1;
+        }
+        // One more op, so that the last act ends a gap and not the recording.
+        self.gpu.kernel(WORK_NS)?;
+        self.gpu.synchronize()?;
+        if let Some(neighbour) = self.neighbour.take() {
+            neighbour.end();
+        }
+        self.truth.write()
+    }
+}

@@ -1,0 +1,85 @@
+//! What was planted, and when: JSON lines in the file that `GTRACE_TRUTH` names.
+//!
+//! Lines are kept in memory and written when the program ends, so that writing them is not itself a stall.
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use serde::Serialize;
+
+/// One planted stall.
+#[derive(Clone, Debug, Serialize)]
+pub struct Line {
+    /// Just before the act, CLOCK_MONOTONIC.
+    pub start_ns: i64,
+    /// Just after it.
+    pub end_ns: i64,
+    /// Codes of the cause, or prefixes of them: what the act honestly consists of.
+    pub cause: &'static [&'static str],
+    /// The file or peer, if the act has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub object: Option<String>,
+    /// The synchronising call that had emptied the queue, if the act is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enabler: Option<&'static str>,
+    /// The process that commits it.
+    pub pid: u32,
+    /// The thread that commits it.
+    pub tid: i32,
+    /// Always 0: one process with a GPU.
+    pub rank: u32,
+}
+
+/// Collects the lines of one thread.
+pub struct Truth {
+    path: Option<PathBuf>,
+    lines: Vec<Line>,
+}
+
+impl Truth {
+    /// Writes to where `GTRACE_TRUTH` says, or nowhere.
+    #[must_use]
+    pub fn from_environment() -> Self {
+        Self { path: std::env::var_os("GTRACE_TRUTH").map(PathBuf::from), lines: Vec::new() }
+    }
+
+    /// Adds what the calling thread planted between two readings of the clock.
+    pub fn planted(
+        &mut self,
+        start_ns: i64,
+        end_ns: i64,
+        cause: &'static [&'static str],
+        object: Option<String>,
+    ) {
+        // SAFETY: gettid has no preconditions.
+        let tid = unsafe { libc::gettid() };
+        let pid = std::process::id();
+        self.lines.push(Line { start_ns, end_ns, cause, object, enabler: None, pid, tid, rank: 0 });
+    }
+
+    /// Says of the last line which synchronising call had emptied the queue.
+    pub fn enabled_by(&mut self, call: &'static str) {
+        if let Some(line) = self.lines.last_mut() {
+            line.enabler = Some(call);
+        }
+    }
+
+    /// Appends the lines to the file. Each is one write to a file opened for appending, so that several processes can
+    /// write the same one.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn write(&mut self) -> Result<()> {
+        let Some(path) = &self.path else { return Ok(()) };
+        let open = OpenOptions::new().append(true).create(true).open(path);
+        let mut file = open.with_context(|| format!("cannot write the truth to {}", path.display()))?;
+        for line in self.lines.drain(..) {
+            let mut text = serde_json::to_vec(&line)?;
+            text.push(b'\n');
+            file.write_all(&text).context("cannot write the truth")?;
+        }
+        Ok(())
+    }
+}
