@@ -63,7 +63,10 @@ mod tests {
         let sample = sample_realtime();
         assert!(sample.before_ns <= sample.after_ns);
         assert!(sample.before_ns <= monotonic());
-        let system = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970").as_nanos() as i64;
+        let system = std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .expect("after 1970")
+            .as_nanos() as i64;
         let ours = monotonic().0 + utc_offset_ns(&sample);
         assert!((system - ours).abs() < 1_000_000_000, "{system} {ours}");
     }

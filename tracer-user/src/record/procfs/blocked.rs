@@ -62,7 +62,9 @@ fn parse_syscall(bytes: &[u8]) -> Syscall {
     }
     let mut args = [0; 6];
     for arg in &mut args {
-        let Some(word) = words.next().and_then(|word| word.strip_prefix("0x")) else { return Syscall::Outside };
+        let Some(word) = words.next().and_then(|word| word.strip_prefix("0x")) else {
+            return Syscall::Outside;
+        };
         let Ok(value) = u64::from_str_radix(word, 16) else { return Syscall::Outside };
         *arg = value;
     }

@@ -87,8 +87,11 @@ mod tests {
         let own = Pid(std::process::id() as i32);
         let link = link_of(own, reader.as_raw_fd()).expect("a link");
         let inode = numbered(link.as_bytes(), b"pipe:[").expect("a pipe's link");
-        let mut ends: Vec<Access> =
-            descriptors(own).iter().filter(|found| found.pipe && found.inode == inode).map(|found| found.access).collect();
+        let mut ends: Vec<Access> = descriptors(own)
+            .iter()
+            .filter(|found| found.pipe && found.inode == inode)
+            .map(|found| found.access)
+            .collect();
         ends.sort_by_key(|access| *access == Access::Write);
         assert_eq!(ends, [Access::Read, Access::Write]);
         drop(writer);

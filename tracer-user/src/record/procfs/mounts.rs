@@ -22,7 +22,9 @@ pub struct Mount {
 /// The mounts that a process sees; empty if it is gone.
 #[must_use]
 pub fn mounts(pid: Pid) -> Vec<Mount> {
-    read_bounded(format!("/proc/{pid}/mountinfo"), MOUNTINFO_BYTES).map(|bytes| parse(&bytes)).unwrap_or_default()
+    read_bounded(format!("/proc/{pid}/mountinfo"), MOUNTINFO_BYTES)
+        .map(|bytes| parse(&bytes))
+        .unwrap_or_default()
 }
 
 fn parse(bytes: &[u8]) -> Vec<Mount> {

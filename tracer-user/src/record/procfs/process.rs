@@ -74,10 +74,7 @@ pub fn thread_stat(pid: Pid, tid: Tid) -> Option<TaskStat> {
 
 fn numbered_entries(folder: &str) -> Vec<i32> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
-    entries
-        .take(MAX_TASKS)
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-        .collect()
+    entries.take(MAX_TASKS).filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
 }
 
 /// All processes, each with its parent.
@@ -96,11 +93,14 @@ pub fn threads(pid: Pid) -> Vec<Tid> {
 #[must_use]
 pub fn details(pid: Pid) -> ProcessDetails {
     let exe = fs::read_link(format!("/proc/{pid}/exe")).ok();
-    let cgroup = read_bounded(format!("/proc/{pid}/cgroup"), 16 << 10).ok().and_then(|bytes| control_group(&bytes));
+    let cgroup =
+        read_bounded(format!("/proc/{pid}/cgroup"), 16 << 10).ok().and_then(|bytes| control_group(&bytes));
     let container = cgroup.as_deref().and_then(container_id);
     ProcessDetails {
         exe: exe.map(|path| bounded_text(path.as_os_str().as_bytes(), PATH_BYTES)),
-        cmdline: read_bounded(format!("/proc/{pid}/cmdline"), CMDLINE_BYTES + 1).ok().and_then(|bytes| command_line(&bytes)),
+        cmdline: read_bounded(format!("/proc/{pid}/cmdline"), CMDLINE_BYTES + 1)
+            .ok()
+            .and_then(|bytes| command_line(&bytes)),
         cgroup,
         container,
     }
@@ -138,7 +138,11 @@ mod tests {
         let stat = parse_stat(line).expect("a line of stat");
         assert_eq!((stat.id, stat.comm.as_str(), stat.state, stat.parent), (42, "a) R 1 (x", b'S', 7));
         assert_eq!((stat.start_ticks, stat.kernel), (99887, false));
-        assert_eq!(parse_stat(b"42 (kworker/0:1) I 2 0 0 0 -1 69238880 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0").map(|s| s.kernel), Some(true));
+        assert_eq!(
+            parse_stat(b"42 (kworker/0:1) I 2 0 0 0 -1 69238880 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0")
+                .map(|s| s.kernel),
+            Some(true)
+        );
     }
 
     #[test]
@@ -165,9 +169,15 @@ mod tests {
     fn containers_are_seen_in_either_hierarchy() {
         let id = "a1".repeat(32);
         let v1 = format!("12:memory:/docker/{id}\n1:cpu:/\n0::/\n");
-        assert_eq!(control_group(v1.as_bytes()).as_deref().and_then(container_id).as_deref(), Some(id.as_str()));
+        assert_eq!(
+            control_group(v1.as_bytes()).as_deref().and_then(container_id).as_deref(),
+            Some(id.as_str())
+        );
         let v2 = format!("0::/kubepods.slice/pod7/cri-containerd-{id}.scope\n");
-        assert_eq!(control_group(v2.as_bytes()).as_deref().and_then(container_id).as_deref(), Some(id.as_str()));
+        assert_eq!(
+            control_group(v2.as_bytes()).as_deref().and_then(container_id).as_deref(),
+            Some(id.as_str())
+        );
         assert_eq!(control_group(b"0::/\n"), None);
         assert_eq!(container_id("/user.slice/user-1000.slice"), None);
     }

@@ -61,13 +61,15 @@ pub fn meaning(name: &str) -> Meaning {
         // The data is awaited from the input side.
         "sendfile" => sized(1, 3),
         "splice" | "copy_file_range" => sized(0, 4),
-        "readv" | "writev" | "recvmsg" | "sendmsg" | "recvmmsg" | "sendmmsg" | "fsync" | "fdatasync" | "syncfs"
-        | "connect" | "accept" | "accept4" | "bind" | "listen" | "shutdown" | "ioctl" | "fcntl" | "flock" | "fstat"
-        | "close" | "fchmod" | "fchown" | "getsockopt" | "setsockopt" | "signalfd4" | "timerfd_settime"
-        | "io_uring_enter" | "inotify_add_watch" | "epoll_ctl" | "fstatfs" | "vmsplice" | "epoll_wait" | "epoll_pwait"
-        | "epoll_pwait2" => fd(0),
+        "readv" | "writev" | "recvmsg" | "sendmsg" | "recvmmsg" | "sendmmsg" | "fsync" | "fdatasync"
+        | "syncfs" | "connect" | "accept" | "accept4" | "bind" | "listen" | "shutdown" | "ioctl"
+        | "fcntl" | "flock" | "fstat" | "close" | "fchmod" | "fchown" | "getsockopt" | "setsockopt"
+        | "signalfd4" | "timerfd_settime" | "io_uring_enter" | "inotify_add_watch" | "epoll_ctl"
+        | "fstatfs" | "vmsplice" | "epoll_wait" | "epoll_pwait" | "epoll_pwait2" => fd(0),
         "mmap" => Meaning { operand: Operand::Descriptor(4), offset: Some(5), bytes: Some(1) },
-        "open" | "openat" | "openat2" | "creat" | "socket" | "memfd_create" | "pidfd_open" => on(Operand::NewDescriptor),
+        "open" | "openat" | "openat2" | "creat" | "socket" | "memfd_create" | "pidfd_open" => {
+            on(Operand::NewDescriptor)
+        }
         "poll" | "ppoll" | "select" | "pselect6" => on(Operand::DescriptorSet),
         "futex" | "futex_wait" | "futex_wake" | "futex_requeue" => on(Operand::FutexWord(0)),
         "nanosleep" | "clock_nanosleep" | "pause" | "rt_sigsuspend" | "rt_sigtimedwait" => on(Operand::Sleep),

@@ -21,7 +21,8 @@ pub struct BootClock {
 impl BootClock {
     /// The present relation of the two clocks.
     pub fn now() -> Self {
-        let read = |clock| clock_gettime(clock).map_or(0, |time| time.tv_sec() * 1_000_000_000 + time.tv_nsec());
+        let read =
+            |clock| clock_gettime(clock).map_or(0, |time| time.tv_sec() * 1_000_000_000 + time.tv_nsec());
         // SAFETY: sysconf reads a constant of the system and touches no memory of ours.
         let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
         Self {
@@ -32,7 +33,12 @@ impl BootClock {
 
     /// A start in ticks, on CLOCK_MONOTONIC.
     pub fn monotonic(&self, ticks: u64) -> MonoNs {
-        MonoNs(i64::try_from(ticks).unwrap_or(i64::MAX).saturating_mul(self.ns_per_tick).saturating_sub(self.behind_ns))
+        MonoNs(
+            i64::try_from(ticks)
+                .unwrap_or(i64::MAX)
+                .saturating_mul(self.ns_per_tick)
+                .saturating_sub(self.behind_ns),
+        )
     }
 
     /// When a task began, if it could be read.

@@ -120,7 +120,15 @@ impl Tree {
         self.end_thread(tid, now, None);
         self.threads.insert(
             tid,
-            Thread { pid, tid, comm: comm.clone(), start_ns: now, end_ns: None, before_attach: false, role: None },
+            Thread {
+                pid,
+                tid,
+                comm: comm.clone(),
+                start_ns: now,
+                end_ns: None,
+                before_attach: false,
+                role: None,
+            },
         );
         if !new_process {
             return;
@@ -160,7 +168,8 @@ impl Tree {
     /// A member executed a program. What `/proc` says of it now is that program, or a later one if it was quick.
     pub fn executed(&mut self, record: &ExecRecord) {
         let now = MonoNs(record.header.time_ns as i64);
-        let (pid, leader, old) = (Pid(record.tgid as i32), Tid(record.tgid as i32), Tid(record.old_tid as i32));
+        let (pid, leader, old) =
+            (Pid(record.tgid as i32), Tid(record.tgid as i32), Tid(record.old_tid as i32));
         let comm = comm_text(&record.comm);
         if old != leader {
             self.end_thread(old, now, None);
@@ -207,7 +216,8 @@ impl Tree {
         if record.process_ended != 0 {
             let pid = Pid(record.tgid as i32);
             // The last thread's exit ends all of them, also one whose own exit record was lost.
-            let left: Vec<Tid> = self.threads.values().filter(|thread| thread.pid == pid).map(|thread| thread.tid).collect();
+            let left: Vec<Tid> =
+                self.threads.values().filter(|thread| thread.pid == pid).map(|thread| thread.tid).collect();
             for tid in left {
                 self.end_thread(tid, now, None);
             }
@@ -265,7 +275,8 @@ impl Tree {
     fn outsider(&self, pid: Pid, comm: &Text, kernel: bool, now: MonoNs) -> Process {
         let stat = procfs::stat(pid);
         let kernel = kernel || stat.as_ref().is_some_and(|stat| stat.kernel);
-        let details = if kernel || stat.is_none() { procfs::ProcessDetails::default() } else { procfs::details(pid) };
+        let details =
+            if kernel || stat.is_none() { procfs::ProcessDetails::default() } else { procfs::details(pid) };
         let began = self.boot_clock.began(stat.as_ref()).unwrap_or(now);
         Process {
             pid,

@@ -73,7 +73,8 @@ fn exec_by_another_thread_makes_it_the_leader() {
     let mut tree = Tree::new(MonoNs(0));
     tree.forked(&fork(10, A, B, B));
     tree.forked(&fork(20, B, C, B));
-    let record = ExecRecord { header: header(RecordKind::Exec, 30), tgid: B, old_tid: C, comm: comm("train") };
+    let record =
+        ExecRecord { header: header(RecordKind::Exec, 30), tgid: B, old_tid: C, comm: comm("train") };
     tree.executed(&record);
     assert!(tree.lives(Tid(B as i32)) && !tree.lives(Tid(C as i32)));
     assert_eq!(tree.label(Pid(B as i32)).as_str(), format!("{B}/train"));
@@ -114,7 +115,10 @@ impl Follow for Followed {
         Ok(())
     }
     fn insert_blocked(&mut self, tid: Tid, state: &ThreadState) -> Result<(), Self::Error> {
-        assert!(self.processes.contains(&Pid(state.tgid as i32)), "a thread is looked at after its process is followed");
+        assert!(
+            self.processes.contains(&Pid(state.tgid as i32)),
+            "a thread is looked at after its process is followed"
+        );
         self.blocked.push((tid, *state));
         Ok(())
     }
@@ -122,26 +126,29 @@ impl Follow for Followed {
 
 #[test]
 fn a_living_tree_is_taken_in_with_its_sleepers() {
-    let mut shell = std::process::Command::new("sh")
-        .args(["-c", "sleep 60 & sleep 60; true"])
-        .spawn()
-        .expect("a shell");
+    let mut shell =
+        std::process::Command::new("sh").args(["-c", "sleep 60 & sleep 60; true"]).spawn().expect("a shell");
     let root = Pid(shell.id() as i32);
     let both = |_: &i32| descendants(root).len() == 3;
-    (0..300).inspect(|_| std::thread::sleep(std::time::Duration::from_millis(10))).find(both).expect("both children");
+    (0..300)
+        .inspect(|_| std::thread::sleep(std::time::Duration::from_millis(10)))
+        .find(both)
+        .expect("both children");
     std::thread::sleep(std::time::Duration::from_millis(100));
     let mut tree = Tree::new(super::super::clocks::monotonic());
     let mut probes = Followed::default();
     attach_to(&mut tree, &mut probes, root, MonoNs(1)).expect("it lives");
     let sleepers = tree.members().filter(|pid| *pid != root).collect::<Vec<_>>();
     for pid in &sleepers {
-        nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid.0), nix::sys::signal::Signal::SIGKILL).expect("ours");
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid.0), nix::sys::signal::Signal::SIGKILL)
+            .expect("ours");
     }
     shell.kill().expect("ours");
     shell.wait().expect("ours");
     assert_eq!(sleepers.len(), 2);
     assert_eq!(probes.processes.len(), 3);
-    let sleeping = probes.blocked.iter().filter(|(tid, state)| tid.0 != root.0 && state.syscall_nr >= 0).count();
+    let sleeping =
+        probes.blocked.iter().filter(|(tid, state)| tid.0 != root.0 && state.syscall_nr >= 0).count();
     assert_eq!(sleeping, 2);
     assert!(probes.blocked.iter().all(|(_, state)| state.off_ns == 1 && state.off_state == 1));
     assert!(tree.living().1.iter().all(|thread| thread.before_attach));
