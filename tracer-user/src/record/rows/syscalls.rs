@@ -23,7 +23,7 @@ pub fn syscall_row(
     let ready = record.flags & syscall_flags::READY_FD != 0;
     let fd = if ready { record.ready_fd } else { record.fd };
     let named = if record.object.kind == ObjectKind::None as u32 {
-        without_descriptor(&meaning, &record.args)
+        without_descriptor(meaning, &record.args)
     } else {
         objects.name(&record.object, pid, fd, tree)
     };
@@ -50,6 +50,7 @@ pub fn syscall_row(
 
 /// A row for a call that had not returned at the end; `None` outside one. Its object is what the descriptor leads to
 /// now: the call still uses it.
+#[must_use]
 pub fn still_running_row(tid: Tid, state: &ThreadState, id: RowId, now: MonoNs) -> Option<Syscall> {
     if state.syscall_nr < 0 || state.syscall_start_ns == 0 {
         return None;
@@ -62,7 +63,7 @@ pub fn still_running_row(tid: Tid, state: &ThreadState, id: RowId, now: MonoNs) 
             let fd = state.args.get(usize::from(index)).map_or(-1, |&value| value as i32);
             (Some(fd).filter(|&fd| fd >= 0), named_by_proc(pid, fd))
         }
-        _ => (None, without_descriptor(&meaning, &state.args)),
+        _ => (None, without_descriptor(meaning, &state.args)),
     };
     let since_off = if state.off_ns == 0 || state.woken_ns != 0 { 0 } else { now.0 - state.off_ns as i64 };
     Some(Syscall {
@@ -88,7 +89,7 @@ fn argument(args: &[u64; 6], index: Option<u8>) -> Option<i64> {
     args.get(usize::from(index?)).map(|&value| value as i64)
 }
 
-fn without_descriptor(meaning: &Meaning, args: &[u64; 6]) -> Named {
+fn without_descriptor(meaning: Meaning, args: &[u64; 6]) -> Named {
     let named = |kind: &str, object| Named { kind: Some(Text::from(kind)), object, ..Named::default() };
     match meaning.operand {
         Operand::FutexWord(index) => {

@@ -12,22 +12,22 @@ fn header(kind: RecordKind, time_ns: u64) -> RecordHeader {
     RecordHeader { kind: kind as u32, cpu: 0, time_ns }
 }
 
-fn fork(time_ns: u64, parent: u32, tid: u32, tgid: u32) -> ForkRecord {
+fn fork(time_ns: u64, parent: u32, thread: u32, process: u32) -> ForkRecord {
     ForkRecord {
         header: header(RecordKind::Fork, time_ns),
         parent_tid: parent,
         parent_tgid: parent,
-        child_tid: tid,
-        child_tgid: tgid,
+        child_tid: thread,
+        child_tgid: process,
         comm: comm("python3"),
     }
 }
 
-fn exit(time_ns: u64, tid: u32, tgid: u32, last: u32, name: &str) -> ExitRecord {
+fn exit(time_ns: u64, thread: u32, process: u32, last: u32, name: &str) -> ExitRecord {
     ExitRecord {
         header: header(RecordKind::Exit, time_ns),
-        tid,
-        tgid,
+        tid: thread,
+        tgid: process,
         process_ended: last,
         reserved: 0,
         comm: comm(name),
