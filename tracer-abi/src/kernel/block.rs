@@ -28,7 +28,8 @@ pub struct BlockRecord {
     pub syscall_nr: i32,
     /// Requests in flight on this device when this one was issued, itself included.
     pub in_flight: u32,
-    /// The file that the submitter's system call named, 0 if none.
+    /// The file whose pages its first bio carries (page cache), else the one that the submitter's system call named
+    /// (direct I/O), 0 if none.
     pub file_inode: u64,
     pub file_device: u32,
     pub file_generation: u32,

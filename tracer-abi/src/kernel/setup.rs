@@ -1,6 +1,6 @@
 //! What user space tells the programs at load, and the maps that both sides read and write.
 
-use super::Waker;
+use super::{ObjectId, Waker};
 
 /// Bytes of a thread's `comm`, the terminating zero included (`TASK_COMM_LEN`).
 pub const THREAD_NAME_BYTES: usize = 16;
@@ -10,12 +10,19 @@ pub const THREAD_NAME_BYTES: usize = 16;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offsets {
+    /// `task_struct.__state` (`state` before 5.14).
+    pub task_state: u32,
+    pub task_flags: u32,
     pub task_pid: u32,
     pub task_tgid: u32,
     pub task_comm: u32,
-    pub task_flags: u32,
     pub task_files: u32,
     pub task_signal: u32,
+    /// The word that says whether the present system call is a 32-bit one: x86 `thread_info.status`, arm64
+    /// `thread_info.flags`.
+    pub task_compat_word: u32,
+    /// Its bit: x86 `TS_COMPAT` 2, arm64 `_TIF_32BIT` 1 << 22.
+    pub task_compat_mask: u32,
     pub signal_live: u32,
     pub files_fdt: u32,
     pub fdtable_fd: u32,
@@ -28,13 +35,16 @@ pub struct Offsets {
     pub inode_generation: u32,
     pub inode_rdev: u32,
     pub inode_sb: u32,
+    /// `inode.i_dentry.first`: the names of an inode that is known without a descriptor (write-back, page faults).
+    pub inode_dentry_first: u32,
     pub sb_dev: u32,
     pub sb_magic: u32,
     pub dentry_name: u32,
     pub dentry_parent: u32,
+    /// `dentry.d_u.d_alias`, the link that `inode.i_dentry` points to.
+    pub dentry_alias: u32,
     pub socket_sk: u32,
     pub sock_family: u32,
-    pub sock_state: u32,
     pub sock_protocol: u32,
     pub sock_daddr: u32,
     pub sock_rcv_saddr: u32,
@@ -42,22 +52,41 @@ pub struct Offsets {
     pub sock_num: u32,
     pub sock_v6_daddr: u32,
     pub sock_v6_rcv_saddr: u32,
+    /// `sock.sk_socket`.
+    pub sock_socket: u32,
+    pub unix_peer: u32,
+    /// `sizeof(struct socket)`: its inode follows it (`struct socket_alloc`).
+    pub socket_inode: u32,
+    pub rq_queue: u32,
     pub rq_bio: u32,
     pub rq_cmd_flags: u32,
     pub rq_data_len: u32,
     pub rq_sector: u32,
     pub rq_start_time_ns: u32,
     pub rq_part: u32,
+    pub queue_disk: u32,
+    pub disk_part0: u32,
     pub bdev_dev: u32,
     pub bio_bdev: u32,
+    pub bio_io_vec: u32,
+    pub page_compound_head: u32,
+    pub page_mapping: u32,
+    pub mapping_host: u32,
     pub hrtimer_function: u32,
     pub timer_function: u32,
     pub irqaction_name: u32,
+    /// Argument of `sched_switch` that is the previous task: 1 (2 on 5.18.0, where `prev_state` came before it).
+    pub switch_prev_arg: u32,
+    /// Argument of `sched_switch` that is `prev_state`; [`Self::ABSENT`] before 5.18: read it from the task.
+    pub switch_state_arg: u32,
     /// 1 where `block_rq_issue` has `(queue, request)` as arguments (before 5.11), 0 where it has `(request)`.
     pub rq_arg: u32,
     /// 1 where `block_bio_queue` has `(queue, bio)` as arguments (before 5.11), 0 where it has `(bio)`.
     pub bio_arg: u32,
-    pub reserved: u32,
+    /// Offset in `pt_regs` of the 64 bytes that hold the six arguments of a system call.
+    pub regs_window: u32,
+    /// Where in that window each argument is, in units of 8 bytes.
+    pub regs_index: [u32; 6],
 }
 
 impl Offsets {
@@ -77,9 +106,37 @@ pub struct KernelConfig {
     pub kernel_threads: u32,
 }
 
-/// What the programs hold about a thread of the tree between two events: value of the map `THREADS`, key `u32` tid.
-/// User space inserts one (`BPF_NOEXIST`) for each thread that it finds blocked at attach, and reads them all at the
-/// end for those still blocked.
+/// Entries of the table of system calls: numbers above it are treated as [`SyscallClass::Plain`].
+pub const SYSCALL_TABLE: usize = 512;
+
+/// Where a system call names its object: entry of the constant `SYSCALL_CLASSES`, indexed by the call's number, so
+/// that the programs know no architecture's numbers.
+#[repr(u8)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SyscallClass {
+    /// It names none by descriptor.
+    Plain = 0,
+    /// First argument: `read`, `write`, `fsync`, `epoll_wait`, `recvmsg` …
+    Fd0 = 1,
+    /// Second argument: `sendfile`'s source.
+    Fd1 = 2,
+    /// Fifth argument: `mmap`.
+    Fd4 = 3,
+    /// The result: `open`, `openat`, `accept`, `socket`.
+    ResultFd = 4,
+    /// `poll`, `ppoll`: an array of descriptors.
+    Poll = 5,
+    /// `select`, `pselect6`: sets of descriptors.
+    Select = 6,
+    /// `memfd_create`.
+    Memfd = 7,
+    /// `close`: the descriptor is gone at the exit, so it is read at the entry.
+    Close = 8,
+}
+
+/// What the programs hold about a recorded thread between two events. User space hands one in for each thread that it
+/// finds blocked at attach (the map `SEEDS`, used only if the kernel has seen nothing of the thread yet), and reads
+/// them all at the end for those still blocked.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadState {
@@ -104,10 +161,12 @@ pub struct ThreadState {
     pub flags: u32,
     /// The CPU that it left.
     pub off_cpu: u32,
-    pub reserved: u32,
+    pub tid: u32,
+    /// The object of the present system call's descriptor, read when it first blocked; kind `None` if it did not.
+    pub object: ObjectId,
 }
 
-/// Key of the per-CPU map `SYSCALL_COUNTS`: fast calls are counted, not emitted.
+/// Key of the map `SYSCALL_COUNTS`: fast calls are counted, not emitted. Only the thread itself writes its entries.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CountKey {
@@ -117,7 +176,7 @@ pub struct CountKey {
     pub reserved: u32,
 }
 
-/// Value of the per-CPU map `SYSCALL_COUNTS`; user space sums over the CPUs.
+/// Value of the map `SYSCALL_COUNTS`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CountValue {
@@ -131,6 +190,21 @@ pub struct CountValue {
     pub first_ns: u64,
     pub last_ns: u64,
 }
+
+/// Calls that a thread's cache keeps apart before it moves one to `SYSCALL_COUNTS`.
+pub const COUNT_CACHE: usize = 8;
+
+/// One entry of a thread's cache of counts.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CachedCount {
+    /// The call's number plus one; 0: empty.
+    pub tag: u64,
+    pub value: CountValue,
+}
+
+/// A thread's cache of counts, so that a fast call costs no look-up in a hash map.
+pub type CountCache = [CachedCount; COUNT_CACHE];
 
 /// Index into the per-CPU array `LOSSES` (u64 counters): what could not be recorded and why.
 #[repr(u32)]
@@ -156,9 +230,11 @@ pub enum LossClass {
     ProcessesFull = 8,
     /// An interrupt's exit was missed and its nesting reset at a task switch.
     IrqDepthReset = 9,
+    /// Interrupts nested deeper than is kept: wake-ups inside read `SoftIrq` or `HardIrq` without what was delivered.
+    IrqTooDeep = 10,
 }
 
 impl LossClass {
     /// How many classes there are: entries of the array.
-    pub const COUNT: u32 = 10;
+    pub const COUNT: u32 = 11;
 }
