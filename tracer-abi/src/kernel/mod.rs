@@ -16,8 +16,8 @@ pub use object::{ObjectId, ObjectKind, ObjectPathRecord, PATH_BYTES, SocketAddre
 pub use off_cpu::{OffCpuRecord, off_cpu_flags};
 pub use process::{ExecRecord, ExitRecord, ForkRecord, MemfdRecord};
 pub use setup::{
-    COUNT_CACHE, CachedCount, CountCache, CountKey, CountValue, KernelConfig, LossClass, Offsets, SYSCALL_TABLE,
-    SyscallClass, THREAD_NAME_BYTES, ThreadState,
+    COUNT_CACHE, CachedCount, CountCache, CountKey, CountValue, KernelConfig, LossClass, Offsets,
+    SYSCALL_TABLE, SyscallClass, THREAD_NAME_BYTES, ThreadState,
 };
 pub use syscall::{SyscallRecord, syscall_flags};
 pub use waker::{Waker, WakerKind};
