@@ -53,13 +53,33 @@ pub struct ObjectId {
     pub peer_inode: u64,
     /// `s_dev` of the file system, as the kernel encodes it (`major << 20 | minor`).
     pub device: u32,
-    /// Generation, to tell a reused inode number apart.
+    /// Generation, to tell a reused inode number apart. Anonymous inodes (eventfd, epoll …) are one inode for all: there
+    /// it is a hash of the name, so that each kind has its own path record.
     pub generation: u32,
     /// Device number of a device file, same encoding.
     pub rdev: u32,
     /// [`ObjectKind`] as its number.
     pub kind: u32,
     pub addresses: SocketAddresses,
+}
+
+impl SocketAddresses {
+    /// No addresses.
+    pub const NONE: Self =
+        Self { local: [0; 16], peer: [0; 16], local_port: 0, peer_port: 0, family: 0, reserved: 0 };
+}
+
+impl ObjectId {
+    /// No object.
+    pub const NONE: Self = Self {
+        inode: 0,
+        peer_inode: 0,
+        device: 0,
+        generation: 0,
+        rdev: 0,
+        kind: ObjectKind::None as u32,
+        addresses: SocketAddresses::NONE,
+    };
 }
 
 /// Longest path kept, in bytes. A longer one keeps its end.

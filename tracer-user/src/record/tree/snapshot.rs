@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use tracer_abi::kernel::ThreadState;
+use tracer_abi::kernel::{ObjectId, ThreadState};
 
 use super::Tree;
 use crate::event::{MonoNs, Pid, Tid};
@@ -114,7 +114,8 @@ fn state_of(pid: Pid, blocked: &procfs::BlockedThread, started: MonoNs) -> Threa
         off_state: blocked.off_state,
         flags: tracer_abi::kernel::off_cpu_flags::BEFORE_ATTACH,
         off_cpu: 0,
-        reserved: 0,
+        tid: 0,
+        object: ObjectId::NONE,
     }
 }
 
