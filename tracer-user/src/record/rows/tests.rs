@@ -152,7 +152,8 @@ fn who_is_off_at_the_end_has_an_open_row() {
         off_state: 1,
         flags: off_cpu_flags::BEFORE_ATTACH,
         off_cpu: 1,
-        reserved: 0,
+        tid: 0,
+        object: tracer_abi::kernel::ObjectId::NONE,
     };
     let (requests, mut symbols) = (RecentRequests::default(), KernelSymbols::default());
     let off = still_off_row(Tid(11), &state, RowId(1), &requests, &mut symbols).expect("it is off");
