@@ -27,8 +27,13 @@ pub fn encode<T: Table>(rows: &[T], file: File) -> Result<File> {
     for (index, column) in descriptor.columns().iter().enumerate() {
         let path = column.path().clone();
         properties = match column.physical_type() {
-            // Not BYTE_STREAM_SPLIT: DuckDB cannot read it for integers.
-            Type::INT32 | Type::INT64 => properties.set_column_encoding(path, Encoding::DELTA_BINARY_PACKED),
+            // Times, and ids that count up. Not BYTE_STREAM_SPLIT: DuckDB cannot read it for integers.
+            Type::INT64 => properties.set_column_encoding(path, Encoding::DELTA_BINARY_PACKED),
+            // Thread ids, CPUs, descriptors, grid sizes: few values, often repeated. On a recorded timeline a dictionary
+            // needs 0.5 bytes a thread id, deltas 0.85. Where values turn out to be many, deltas they are.
+            Type::INT32 => properties
+                .set_column_encoding(path.clone(), Encoding::DELTA_BINARY_PACKED)
+                .set_column_dictionary_enabled(path, true),
             Type::BYTE_ARRAY => properties.set_column_dictionary_enabled(path, true),
             _ => properties,
         };

@@ -12,16 +12,13 @@ use super::table::RowError;
 #[non_exhaustive]
 pub enum StoreError {
     /// The folder to create is there already.
-    #[error("{} exists already; name another folder with -o, or remove that one", .0.display())]
+    #[error("{} exists already", .0.display())]
     Exists(PathBuf),
     /// The folder is no bundle.
-    #[error("{} is no recording: it has no meta.json; name the folder that `gtrace run` or `attach` wrote", .0.display())]
+    #[error("{} is no recording: it has no meta.json", .0.display())]
     NotABundle(PathBuf),
     /// No space, or no quota, for what was to be written.
-    #[error(
-        "no space left for {}: what was written before stays readable; free some space, or record to another disk with -o",
-        .0.display()
-    )]
+    #[error("no space left on the disk of {}; what was written before stays readable", .0.display())]
     DiskFull(PathBuf),
     /// The operating system refused.
     #[error("cannot {action} {}: {source}", path.display())]
@@ -34,7 +31,7 @@ pub enum StoreError {
         source: Arc<io::Error>,
     },
     /// A part is not what was written, or was written by something else.
-    #[error("{} is damaged: {reason}; move that file away to read the rest of the recording", path.display())]
+    #[error("{} is damaged: {reason}", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -59,7 +56,7 @@ pub enum StoreError {
     },
     /// The bundle was written by a newer gtrace.
     #[error(
-        "{} has schema {}.{}, this gtrace reads up to {}.x; open it with gtrace {gtrace_version} or newer",
+        "{} has schema {}.{}, written by gtrace {gtrace_version}; this gtrace reads up to {}.x",
         path.display(), found.major, found.minor, SchemaVersion::CURRENT.major
     )]
     NewerSchema {
@@ -88,6 +85,28 @@ impl StoreError {
             return Self::DiskFull(path.into());
         }
         Self::Io { action, path: path.into(), source: Arc::new(source) }
+    }
+
+    /// What to do about it.
+    #[must_use]
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Self::Exists(_) => "name another folder with -o, or remove that one",
+            Self::NotABundle(_) => "name the folder that `gtrace run` or `gtrace attach` wrote",
+            Self::DiskFull(_) => "free some space, or record to another disk with -o",
+            Self::Io { source, .. } => match source.kind() {
+                io::ErrorKind::PermissionDenied => "use a folder that is yours, or run this with sudo",
+                io::ErrorKind::NotFound => "check the name; the folder that it is in must exist",
+                io::ErrorKind::ReadOnlyFilesystem => "use a folder on another file system",
+                _ => "check that the file system is well and that this is a plain file or folder on it",
+            },
+            Self::Damaged { .. } | Self::Rows { .. } => {
+                "move that file away to read the rest of the recording"
+            }
+            Self::Meta { .. } => "restore meta.json; without it the tables can still be read with SQL",
+            Self::NewerSchema { .. } => "open it with that version of gtrace, or a newer one",
+            Self::Encode { .. } => "report this as a defect of gtrace, with this message",
+        }
     }
 
     /// Whether space ran out.

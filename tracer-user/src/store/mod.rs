@@ -6,6 +6,7 @@
 
 pub mod bundle;
 pub mod column;
+pub mod docs;
 mod encode;
 mod error;
 mod folder;

@@ -2,7 +2,10 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod arbitrary;
+mod docs;
 mod hostile;
 mod round_trip;
 mod samples;
+mod sql;
+mod story;
 mod writer;

@@ -177,3 +177,59 @@ fn what_cannot_be_written_is_counted() {
     assert_eq!(losses.len(), 1);
     assert_eq!((losses[0].start_ns, losses[0].end_ns, losses[0].count), (MonoNs(10), MonoNs(50), 3));
 }
+
+/// A disk that fills up while recording: everything sealed stays, and what is missing is told, on that very disk.
+#[cfg(target_os = "linux")]
+#[test]
+#[ignore = "mounts a file system, which needs root"]
+fn a_full_disk_ends_the_recording_and_keeps_it_readable() {
+    struct Mounted<'a>(&'a Path);
+    impl Drop for Mounted<'_> {
+        fn drop(&mut self) {
+            let _ = std::process::Command::new("umount").arg(self.0).status();
+        }
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let mounted = std::process::Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "size=1536k", "none"])
+        .arg(dir.path())
+        .status()
+        .unwrap();
+    assert!(mounted.success(), "this test mounts a tmpfs: run it as root");
+    let _mounted = Mounted(dir.path());
+    let path = dir.path().join("x.gtrace");
+    let mut writer = BundleWriter::create(&path, meta(), None).unwrap();
+    let mut pushed = 0_i64;
+    let error = loop {
+        // Random times, so that they do not compress to nothing.
+        let rows: Vec<GpuOp> = (0..10_000_i64)
+            .map(|i| {
+                let start = (pushed + i) * 100_000
+                    + (pushed + i).wrapping_mul(6_364_136_223_846_793_005).rem_euclid(99_999);
+                op(
+                    pushed + i,
+                    start,
+                    start + 1 + i.wrapping_mul(2_862_933_555_777_941_757).rem_euclid(99_999),
+                )
+            })
+            .collect();
+        pushed += 10_000;
+        writer.append(rows);
+        if let Err(error) = writer.seal_all() {
+            break error;
+        }
+        assert!(pushed < 10_000_000, "the disk never filled up");
+    };
+    assert!(error.is_disk_full(), "{error}");
+    writer.push(op(0, 5, 6));
+    assert!(writer.finish(meta()).unwrap_err().is_disk_full());
+
+    let bundle = Bundle::open(&path).unwrap();
+    assert_eq!(bundle.meta().ended, "disk_full");
+    let kept = bundle.read::<GpuOp>().unwrap().len() as i64;
+    let lost: i64 = bundle.read::<Loss>().unwrap().iter().map(|loss| loss.count).sum();
+    assert!(kept > 0 && lost > 0, "{kept} {lost}");
+    assert_eq!(kept + lost, pushed + 1);
+    assert_eq!(bundle.meta().losses["store.gpu_ops"], lost as u64);
+    assert!(names(&path.join("gpu_ops")).iter().all(|name| !name.ends_with(".tmp")));
+}

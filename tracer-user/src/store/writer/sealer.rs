@@ -13,7 +13,7 @@ use crate::store::folder::Folder;
 use crate::store::meta::Meta;
 use crate::store::part::{part_name, seal, write_file, write_meta};
 use crate::store::schema::Loss;
-use crate::store::views::VIEWS_SQL;
+use crate::store::views::views_sql;
 
 /// Set aside on the disk, and given back when it is full: enough for `meta.json` and one part of `losses`.
 const RESERVE_BYTES: u64 = 256 * 1024;
@@ -135,7 +135,7 @@ impl State {
         if let Some(failure) = self.failure() {
             return Err(failure);
         }
-        write_file(&self.folder, VIEWS, VIEWS_SQL.as_bytes())?;
+        write_file(&self.folder, VIEWS, views_sql().as_bytes())?;
         self.write_meta(meta)?;
         for (folder, _) in self.tables.values() {
             folder.give().map_err(|error| StoreError::io("give away", folder.path(), error))?;

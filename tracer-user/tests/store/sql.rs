@@ -1,0 +1,46 @@
+//! A bundle in DuckDB and pyarrow, which people use on it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use gtrace::store::BundleWriter;
+
+use crate::samples::meta;
+use crate::story;
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// Runs `sql.py` on a bundle.
+fn ask(bundle: &Path, expectation: &str) {
+    let output = Command::new("python3")
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/store/sql.py"))
+        .arg(bundle)
+        .arg(repository().join("docs/sql.md"))
+        .arg(expectation)
+        .output()
+        .expect("python3 is needed for this test; `cargo xtask setup` installs it");
+    assert!(
+        output.status.success(),
+        "{}{}\nIf a Python package is missing, `cargo xtask setup` installs it.",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+#[test]
+fn tables_views_and_the_cookbook_work_on_a_finished_bundle() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.gtrace");
+    story::write(&path);
+    ask(&path, "story");
+}
+
+#[test]
+fn they_work_before_the_first_row() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.gtrace");
+    let _writer = BundleWriter::create(&path, meta(), None).unwrap();
+    ask(&path, "empty");
+}
