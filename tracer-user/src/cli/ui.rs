@@ -10,6 +10,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::Global;
 use super::failure::Failure;
 use crate::report::escape::escape_line;
+use crate::report::text::style::Style;
 
 /// When to use colours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -62,10 +63,12 @@ impl Ui {
         Self { volume: -1, stderr_is_terminal: false, stdout_colors: false, stderr_colors: false }
     }
 
-    /// Whether results on stdout are to be coloured.
+    /// How results on stdout are to look: colours, and the terminal's width.
     #[must_use]
-    pub fn colors(&self) -> bool {
-        self.stdout_colors
+    pub fn style(&self) -> Style {
+        // Where there is no terminal, wide enough for a file that is read in an editor.
+        let columns = console::Term::stdout().size_checked().map_or(120, |(_, columns)| usize::from(columns));
+        Style { colors: self.stdout_colors, columns: columns.clamp(80, 180) }
     }
 
     /// How often `-v` was given.

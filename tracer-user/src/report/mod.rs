@@ -1,3 +1,22 @@
 //! What a recording says: the report, and the explanation of one gap.
+//!
+//! [`load`] reads a bundle's tables once, in order of time, into tallies (one file each: devices, ledger, gaps, disks,
+//! CPU time, losses) and makes a [`model::Report`] of them; [`text`] prints it for people, `serde` for programs.
 
+pub mod advice;
+mod cpu_time;
+mod devices;
+mod disks;
 pub mod escape;
+pub mod findings;
+mod gap_list;
+mod histogram;
+pub mod ledger;
+pub mod load;
+pub mod model;
+mod names;
+pub mod table;
+pub mod text;
+mod trust;
+mod union;
+pub mod wording;

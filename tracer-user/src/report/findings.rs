@@ -1,0 +1,181 @@
+//! The answer in a sentence, and which advice to give.
+
+use std::fmt::Write as _;
+
+use super::advice;
+use super::model::{Advice, Cause, Device, Enabler, Recording, Totals, Verdict};
+use super::names::Names;
+use super::text::style::plural;
+use super::wording::{self, is_prefix};
+use crate::event::DurationNs;
+
+/// Below this share of waiting there is nothing to repair.
+const HEALTHY_BELOW: f64 = 0.05;
+/// From this share of the gap time on, unknown time makes the rest doubtful.
+const DOUBTFUL_FROM: f64 = 0.5;
+/// A cause with less of the gap time gets no advice.
+const WORTH_CHANGING: f64 = 0.05;
+/// A cause with less of the window gets no advice either: little can be won.
+const WORTH_WINNING: f64 = 0.005;
+/// For how many causes a person reads advice.
+const MOST_ADVICE: usize = 3;
+
+/// A part of a whole, 0 of nothing.
+#[must_use]
+pub fn share(part: i64, whole: i64) -> f64 {
+    if whole <= 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+/// A share in percent with as many digits as it needs: `0.04 %`, `3.1 %`, `62 %`, and never 0 or 100 for what is not.
+#[must_use]
+pub fn percent(part: i64, whole: i64) -> String {
+    let value = share(part, whole) * 100.0;
+    match value {
+        _ if part == 0 || whole <= 0 => "0 %".into(),
+        _ if part == whole => "100 %".into(),
+        v if v < 0.1 => "<0.1 %".into(),
+        v if v > 99.9 && v < 100.0 => ">99.9 %".into(),
+        v => format!("{v:.1} %"),
+    }
+}
+
+/// The answer.
+#[must_use]
+pub fn verdict(devices: &[Device], totals: &Totals, causes: &[Cause], gpu_missing: Option<&str>) -> Verdict {
+    if totals.window_ns == 0 {
+        let says = match gpu_missing {
+            Some(why) => format!("Nothing is known of the GPU: {why}."),
+            None if devices.is_empty() => "No GPU work was seen.".into(),
+            None => "There was too little GPU work to say anything.".into(),
+        };
+        return Verdict { state: "no_gpu_work", says };
+    }
+    let subject =
+        if devices.len() == 1 { "The GPU".to_owned() } else { format!("The {} GPUs", devices.len()) };
+    let waiting = percent(totals.gap_ns, totals.window_ns);
+    let computing = percent(totals.compute_ns, totals.window_ns);
+    let unknown: i64 =
+        causes.iter().filter(|cause| is_prefix("unknown", &cause.cause)).map(|cause| cause.ns).sum();
+    let Some(largest) = causes.first().filter(|_| totals.gap_ns > 0) else {
+        return Verdict {
+            state: "healthy",
+            says: format!("Nothing is wrong: {} computed all the time.", lower(&subject)),
+        };
+    };
+    if share(totals.gap_ns, totals.window_ns) < HEALTHY_BELOW {
+        let says = format!(
+            "Nothing is wrong: {} computed {computing} of the time. The largest of the small waits: {}.",
+            lower(&subject),
+            largest.says
+        );
+        return Verdict { state: "healthy", says };
+    }
+    if share(unknown, totals.gap_ns) >= DOUBTFUL_FROM {
+        let says = format!(
+            "{subject} waited {waiting} of the time, and for {} of that the cause is unknown (see below why).",
+            percent(unknown, totals.gap_ns)
+        );
+        return Verdict { state: "unknown", says };
+    }
+    if is_prefix("app", &largest.cause) {
+        let says = format!("{subject} waited {waiting} of the time, mostly because {}.", largest.says);
+        return Verdict { state: "waiting", says };
+    }
+    let known = causes.iter().find(|cause| !is_prefix("unknown", &cause.cause)).unwrap_or(largest);
+    let mut says = format!(
+        "{subject} waited {waiting} of the time, {} of that because {}",
+        percent(known.ns, totals.gap_ns),
+        known.says
+    );
+    if let Some(stage) = known.stages.first().filter(|stage| stage.name != "other") {
+        let _ = write!(says, " ({})", wording::stage(&stage.name));
+    }
+    says.push('.');
+    Verdict { state: "waiting", says }
+}
+
+fn lower(subject: &str) -> String {
+    subject.replacen('T', "t", 1)
+}
+
+/// What to change, the most to win first.
+#[must_use]
+pub fn advice(
+    causes: &[Cause],
+    enablers: &[Enabler],
+    totals: &Totals,
+    names: &Names,
+    recording: &Recording,
+) -> Vec<Advice> {
+    let worth =
+        |ns: i64| share(ns, totals.gap_ns) >= WORTH_CHANGING && share(ns, totals.window_ns) >= WORTH_WINNING;
+    let mut list = Vec::new();
+    for cause in causes.iter().filter(|cause| worth(cause.ns)) {
+        let stage = cause.stages.first().map_or("other", |stage| stage.name.as_str());
+        let Some(remedy) = advice::for_cause(&cause.cause, stage) else { continue };
+        list.push(Advice {
+            cause: cause.cause.clone(),
+            stage: stage.to_owned(),
+            ns: cause.ns,
+            found: found(cause, stage, names, recording),
+            change: remedy.change.iter().map(ToString::to_string).collect(),
+            disproof: remedy.disproof.into(),
+        });
+    }
+    list.truncate(MOST_ADVICE);
+    // A synchronisation is worth naming where the host's own work, which it uncovered, is most of the waiting.
+    if let Some(enabler) = enablers.first().filter(|enabler| worth(enabler.ns)) {
+        list.push(Advice {
+            cause: "enabler".into(),
+            stage: "other".into(),
+            ns: enabler.ns,
+            found: format!(
+                "{} had drained the launch queue before {}; without it, what the host has ready by then could have \
+                 been queued already",
+                enabler.call,
+                plural(enabler.gaps, "gap")
+            ),
+            change: advice::ENABLER.change.iter().map(ToString::to_string).collect(),
+            disproof: advice::ENABLER.disproof.into(),
+        });
+    }
+    list
+}
+
+fn found(cause: &Cause, stage: &str, names: &Names, recording: &Recording) -> String {
+    let mut found = cause.says.clone();
+    if stage != "other" {
+        let _ = write!(found, ", {}", wording::stage(stage));
+    }
+    let workers = names.count_role("dataloader_worker");
+    if stage == "data_loading" && workers > 0 {
+        let plural = if workers == 1 { "" } else { "s" };
+        let _ = write!(found, "; {workers} loader worker{plural} seen on {} CPUs", recording.cpus);
+    }
+    if cause.object_count > 1 {
+        let largest = cause.objects.first().map_or(0, |object| object.ns);
+        let _ = write!(
+            found,
+            "; {} objects, the largest {} of {}",
+            cause.object_count,
+            DurationNs(largest),
+            DurationNs(cause.ns)
+        );
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_and_large_shares_are_not_rounded_away() {
+        assert_eq!(percent(0, 100), "0 %");
+        assert_eq!(percent(1, 1_000_000), "<0.1 %");
+        assert_eq!(percent(999_999, 1_000_000), ">99.9 %");
+        assert_eq!(percent(1, 3), "33.3 %");
+        assert_eq!(percent(7, 7), "100 %");
+        assert_eq!(percent(7, 0), "0 %");
+    }
+}

@@ -1,0 +1,121 @@
+//! How far to trust the report, said plainly.
+
+use std::fmt::Write as _;
+
+use super::style::{Look, count, plural, time};
+use super::{Page, shown};
+use crate::report::advice;
+use crate::report::findings::percent;
+use crate::report::model::{Report, Trust};
+use crate::report::wording;
+
+/// Losses that are listed; the JSON has all.
+const LOSSES: usize = 8;
+
+pub fn write(page: &mut Page, report: &Report) {
+    let trust = &report.trust;
+    page.heading("How far to trust this", "");
+    errors(page, report);
+    if report.totals.gap_ns > 0 {
+        certainty(page, report, trust);
+    }
+    losses(page, trust);
+    gpu_side(page, report, trust);
+    for probe in &trust.missing_probes {
+        let why = probe.reason.as_deref().map_or_else(|| "no reason given".into(), shown);
+        let unknowable = probe.unknowable.iter().map(|code| shown(code)).collect::<Vec<_>>().join(", ");
+        let without = if unknowable.is_empty() {
+            String::new()
+        } else {
+            format!("; unknowable without it: {unknowable}")
+        };
+        page.paragraph("  - ", &format!("probe {} is missing ({why}){without}", shown(&probe.name)));
+    }
+    cost(page, report, trust);
+}
+
+fn errors(page: &mut Page, report: &Report) {
+    if report.trust.uncovered_gaps > 0 {
+        let line = format!(
+            "  ! {} not covered exactly by their causes: this is an error of gtrace, please report it",
+            plural(report.trust.uncovered_gaps, "gap")
+        );
+        page.line(&page.style.paint(Look::Bad, &line));
+    } else if report.totals.gaps > 0 {
+        page.line("  - every gap is covered exactly by its causes, to the nanosecond");
+    }
+    if let Some(how) = &report.trust.unclean_end {
+        page.line(&page.style.paint(Look::Careful, &format!("  - the recording has no clean end: {how}")));
+    }
+}
+
+fn certainty(page: &mut Page, report: &Report, trust: &Trust) {
+    let whole = report.totals.gap_ns;
+    page.line(&format!(
+        "  - of the waiting, {} rests on edges recorded as they happened, {} is inferred, {} is unknown",
+        percent(trust.exact_ns, whole),
+        percent(trust.inferred_ns, whole),
+        percent(trust.unknown_ns, whole)
+    ));
+    for share in &trust.unknown {
+        let words = wording::cause(&share.name);
+        let remedy = advice::for_unknown(&share.name);
+        page.paragraph("      ", &format!("{} {words} ({}): {remedy}", time(share.ns), shown(&share.name)));
+    }
+}
+
+fn losses(page: &mut Page, trust: &Trust) {
+    let lost: i64 = trust.losses.iter().map(|loss| loss.count).sum();
+    if lost == 0 {
+        page.line(&format!("  - no event was lost of {}", count(trust.events)));
+        return;
+    }
+    let all = trust.events as i64 + lost;
+    let line = format!(
+        "  - {} of {} events were lost ({})",
+        count(lost as u64),
+        count(all as u64),
+        percent(lost, all)
+    );
+    page.line(&page.style.paint(Look::Careful, &line));
+    for loss in trust.losses.iter().take(LOSSES) {
+        let during = if loss.ns > 0 { format!(", within {}", time(loss.ns)) } else { String::new() };
+        page.line(&format!(
+            "      {} {}: {}{during}",
+            count(loss.count.max(0) as u64),
+            shown(&loss.source),
+            shown(&loss.reason)
+        ));
+    }
+}
+
+fn gpu_side(page: &mut Page, report: &Report, trust: &Trust) {
+    if let Some(why) = &trust.gpu_missing {
+        let line = format!("there is no GPU side: {}", crate::report::escape::escape_line(why));
+        page.paragraph("  - ", &line);
+    }
+    for refused in &trust.gpu_refused {
+        let reason = crate::report::escape::escape_line(&refused.reason);
+        page.paragraph("  - ", &format!("nothing of the GPU work of process {}: {reason}", refused.pid));
+    }
+    if report.totals.window_ns > 0 {
+        page.line(&format!(
+            "  - GPU times are right to {} on the host's clock",
+            time(trust.clock_residual_ns)
+        ));
+    }
+}
+
+fn cost(page: &mut Page, report: &Report, trust: &Trust) {
+    let length = report.recording.ended_ns - report.recording.started_ns;
+    let mut line = format!(
+        "  - the recorder used {} of CPU time, {} of one CPU",
+        time(trust.recorder_cpu_ns),
+        percent(trust.recorder_cpu_ns, length)
+    );
+    if report.totals.gap_ns > 0 {
+        let share = percent(trust.tool_overhead_ns, report.totals.gap_ns);
+        let _ = write!(line, "; recording itself caused {share} of the waiting");
+    }
+    page.line(&line);
+}
