@@ -1,0 +1,233 @@
+//! One process with a ring.
+
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+
+use tracer_abi::shim::{ClockKind, Next, RecordKind, RingFault, RingHeader, SharedText, ShimState};
+
+use super::claim::{self, Claim};
+use super::clock::{Clocks, ProcessClock, monotonic_offset_ns};
+use super::devices::Devices;
+use super::held::Waiting;
+use super::launches::Launches;
+use super::losses::{Losses, loss};
+use super::mapping::Ring;
+use super::names::Names;
+use super::row::GpuRow;
+use super::threads::Threads;
+use crate::event::{MonoNs, Pid, Text};
+use crate::store::meta::GpuProcess;
+
+/// Records of one process per drain: a process that writes faster than we read must not keep us from the others.
+const MOST_RECORDS: usize = 1 << 20;
+
+/// What all processes share.
+pub(super) struct Shared {
+    pub(super) token: u64,
+    pub(super) clocks: Clocks,
+    pub(super) devices: Devices,
+    pub(super) next_op: i64,
+    pub(super) next_api: i64,
+    pub(super) next_sync: i64,
+    pub(super) next_overhead: i64,
+}
+
+/// One process with a ring.
+pub(super) struct Process {
+    pub(super) pid: Pid,
+    pub(super) ring: Ring,
+    claim: Claim,
+    /// What is read belongs to our session.
+    pub(super) ours: bool,
+    pub(super) clock: ProcessClock,
+    pub(super) names: Names,
+    pub(super) threads: Threads,
+    pub(super) launches: Launches,
+    pub(super) waiting: Waiting,
+    losses: Losses,
+    /// Everything that was complete then had been read by the last drain.
+    pub(super) read_until: MonoNs,
+    /// GPU records and calls that came through.
+    pub(super) records: u64,
+    /// It is dead, or its ring is broken: nothing more will come.
+    pub(super) ended: bool,
+}
+
+impl Process {
+    pub(super) fn new(pid: Pid, ring: Ring, shared: &Shared) -> Self {
+        let header = ring.header();
+        let claim = Claim::new(header, shared.token);
+        let now = shared.clocks.now();
+        let mut losses = Losses::new(header, now);
+        let ours = matches!(claim, Claim::Held { from_start: true });
+        if ours {
+            losses.count_from_zero();
+        }
+        let clock = ProcessClock { kind: ClockKind::Unknown, monotonic_offset_ns: monotonic_offset_ns(pid) };
+        let created = clock.monotonic(header.created_ns.load(Relaxed));
+        Self {
+            pid,
+            threads: Threads::new(pid, ring.nested),
+            claim,
+            ours,
+            clock,
+            names: Names::default(),
+            launches: Launches::default(),
+            waiting: Waiting::default(),
+            losses,
+            read_until: if ours { created.min(now) } else { now },
+            records: 0,
+            ended: false,
+            ring,
+        }
+    }
+
+    /// The head of its ring.
+    pub(super) fn header(&self) -> &RingHeader {
+        self.ring.header()
+    }
+
+    /// Whether the ring is ours to read.
+    pub(super) fn is_held(&self) -> bool {
+        matches!(self.claim, Claim::Held { .. })
+    }
+
+    /// Reads what is there.
+    pub(super) fn drain(&mut self, shared: &mut Shared, sink: &mut impl FnMut(GpuRow)) {
+        // Before anything is read: what a process wrote before its death is all there when it is found dead.
+        let dead = self.ring.is_dead();
+        let now = shared.clocks.now();
+        if !self.is_held() {
+            let (claim, header) = (&mut self.claim, self.ring.header());
+            if !claim.advance(header, shared.token) {
+                self.ended = dead;
+                return;
+            }
+            if self.ring.reopen().is_err() {
+                self.ended = true;
+                return;
+            }
+            self.losses = Losses::new(self.ring.header(), now);
+            self.read_until = now;
+        }
+        if self.header().reader.token.load(Acquire) != shared.token {
+            let reason = Text::from("another recorder took the process over");
+            sink(loss("shim.ring", reason, self.pid, self.read_until, now, 1));
+            self.ended = true;
+            return self.release_waiting(true, now, shared, sink);
+        }
+        self.ring.header().reader.beats.fetch_add(1, Relaxed);
+        self.clock.kind = ClockKind::from_raw(self.header().clock.load(Acquire));
+        // Read first: what was complete at this flush is in the ring by now.
+        let flushed = self.clock.monotonic(self.header().flushed_ns.load(Acquire)).min(now);
+
+        if let Err(fault) = self.read_all(dead, now, shared, sink) {
+            let reason = Text::from(format!("the ring is broken: {fault}"));
+            sink(loss("shim.ring", reason, self.pid, self.read_until, now, 1));
+            self.ended = true;
+        }
+        if self.ours {
+            self.losses.tell(self.ring.header(), self.pid, self.read_until, now, sink);
+        }
+        self.read_until = self.read_until.max(flushed);
+        if dead {
+            self.tell_unflushed(now, sink);
+            self.ended = true;
+        }
+        self.release_waiting(self.ended, now, shared, sink);
+    }
+
+    /// Hands out what still waits, and lets the shim stop.
+    pub(super) fn finish(&mut self, shared: &mut Shared, sink: &mut impl FnMut(GpuRow)) {
+        self.release_waiting(true, shared.clocks.now(), shared, sink);
+        claim::release(self.ring.header(), shared.token);
+    }
+
+    /// What `meta.json` says of it.
+    pub(super) fn describe(&self) -> GpuProcess {
+        let header = self.header();
+        let state = ShimState::from_raw(header.state.load(Acquire));
+        let refused = match (state, self.is_held()) {
+            (Some(ShimState::Refused), _) => Some(text(&header.refusal)),
+            (_, false) => Some("another recorder reads this process".to_owned()),
+            (None, _) => Some("its shim is in a state that this gtrace does not know".to_owned()),
+            _ => None,
+        };
+        GpuProcess {
+            pid: self.pid.0,
+            cupti_version: header.cupti_version.load(Relaxed),
+            cupti_path: text(&header.cupti_path),
+            driver_version: header.driver_version.load(Relaxed),
+            clock: match ClockKind::from_raw(header.clock.load(Relaxed)) {
+                ClockKind::Unknown => "unknown",
+                ClockKind::Monotonic => "monotonic",
+                ClockKind::Realtime => "realtime",
+            }
+            .to_owned(),
+            refused,
+            records: self.records,
+        }
+    }
+
+    fn release_waiting(
+        &mut self,
+        all: bool,
+        now: MonoNs,
+        shared: &mut Shared,
+        sink: &mut impl FnMut(GpuRow),
+    ) {
+        let residual = shared.clocks.residual_ns();
+        let (launches, devices) = (&self.launches, &mut shared.devices);
+        self.waiting.release(self.pid, launches, devices, residual, now, all, &mut shared.next_op, sink);
+    }
+
+    /// A process that died without its last flush took what CUPTI still held with it.
+    fn tell_unflushed(&self, now: MonoNs, sink: &mut impl FnMut(GpuRow)) {
+        let header = self.header();
+        let collecting = header.state.load(Acquire) == ShimState::Collecting as u32;
+        if collecting && self.ours {
+            let buffers = header.outstanding_buffers.load(Relaxed).max(1);
+            let reason = Text::from("the process died before its last flush");
+            sink(loss("cupti.unflushed", reason, self.pid, self.read_until, now, buffers.into()));
+        }
+    }
+
+    fn read_all(
+        &mut self,
+        dead: bool,
+        now: MonoNs,
+        shared: &mut Shared,
+        sink: &mut impl FnMut(GpuRow),
+    ) -> Result<(), RingFault> {
+        let mut lost = 0;
+        for _ in 0..MOST_RECORDS {
+            match self.ring.consumer().take()? {
+                Next::Record(kind) => {
+                    if self.ours || kind == RecordKind::Session {
+                        self.read(kind, now, shared, sink);
+                    }
+                }
+                Next::Unknown(_) => {}
+                Next::Empty => break,
+                // Written by a thread that may go on at any moment, unless it is dead.
+                Next::Pending if !dead => break,
+                Next::Pending => {
+                    lost += 1;
+                    if !self.ring.consumer().step_over_pending()? {
+                        break;
+                    }
+                }
+            }
+        }
+        if lost > 0 {
+            let reason = Text::from("records that the process was writing when it died");
+            sink(loss("shim.ring", reason, self.pid, self.read_until, now, lost));
+        }
+        Ok(())
+    }
+}
+
+fn text<const N: usize>(shared: &SharedText<N>) -> String {
+    let mut bytes = [0; N];
+    let length = shared.get(&mut bytes);
+    String::from_utf8_lossy(&bytes[..length]).into_owned()
+}

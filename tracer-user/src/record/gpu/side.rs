@@ -1,0 +1,217 @@
+//! All processes with rings.
+
+use std::collections::HashSet;
+use std::os::fd::RawFd;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::time::{ClockId, clock_gettime};
+use tracer_abi::shim::ShimState;
+
+use super::clock::Clocks;
+use super::devices::Devices;
+use super::discover;
+use super::mapping::{Ring, RingError, identity};
+use super::process::{Process, Shared};
+use super::row::GpuRow;
+use crate::event::Pid;
+use crate::store::meta::{GpuInfo, GpuProcess};
+
+/// How long a ring that was noticed may take to be ready.
+const READY_WITHIN: Duration = Duration::from_secs(10);
+/// Rings that are read.
+const MOST_RINGS: usize = 4096;
+
+/// The GPU side of a recording.
+///
+/// ```no_run
+/// # use gtrace::{event::Pid, record::gpu::GpuSide};
+/// # use std::time::Duration;
+/// let mut gpu = GpuSide::new();
+/// gpu.scan([Pid(4711)]); // at attach, and now and then for processes that map libcuda
+/// gpu.notice_memfd(Pid(4712), 17); // when the kernel side reports a memfd of the name
+/// loop {
+///     gpu.drain(&mut |row| println!("{row:?}")); // several times a second
+///     # break;
+/// }
+/// gpu.finish(Duration::from_secs(1), &mut |row| println!("{row:?}"));
+/// ```
+pub struct GpuSide {
+    shared: Shared,
+    processes: Vec<Process>,
+    ended: Vec<GpuProcess>,
+    /// Noticed, not ready yet.
+    pending: Vec<(Pid, RawFd, Instant)>,
+    /// Rings that are read, were read, or never will be.
+    known: HashSet<(u64, u64)>,
+    problems: Vec<RingError>,
+    attached: bool,
+}
+
+impl Default for GpuSide {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl GpuSide {
+    /// A GPU side without processes.
+    #[must_use]
+    pub fn new() -> Self {
+        let now = clock_gettime(ClockId::CLOCK_MONOTONIC)
+            .map_or(0, |time| time.tv_sec() * 1_000_000_000 + time.tv_nsec());
+        // Unique to this recorder on this host, and never 0.
+        let token = ((u64::from(std::process::id()) << 40) ^ now as u64) | 1;
+        let mut clocks = Clocks::default();
+        clocks.sample(&mut |_| ());
+        let shared = Shared {
+            token,
+            clocks,
+            devices: Devices::default(),
+            next_op: 0,
+            next_api: 0,
+            next_sync: 0,
+            next_overhead: 0,
+        };
+        Self {
+            shared,
+            processes: Vec::new(),
+            ended: Vec::new(),
+            pending: Vec::new(),
+            known: HashSet::new(),
+            problems: Vec::new(),
+            attached: false,
+        }
+    }
+
+    /// A process made a memfd whose name begins with `gtrace-`. The kernel reports it before its shim has filled it, so
+    /// it is looked at again with each drain.
+    pub fn notice_memfd(&mut self, pid: Pid, fd: RawFd) {
+        if self.pending.len() < MOST_RINGS
+            && !self.pending.iter().any(|known| (known.0, known.1) == (pid, fd))
+        {
+            self.pending.push((pid, fd, Instant::now()));
+        }
+        self.open_pending();
+    }
+
+    /// Looks for rings in these processes: one pass over their open files.
+    pub fn scan(&mut self, pids: impl IntoIterator<Item = Pid>) {
+        for pid in pids {
+            for fd in discover::candidates(pid) {
+                if identity(pid, fd).is_none_or(|ring| !self.known.contains(&ring)) {
+                    self.notice_memfd(pid, fd);
+                }
+            }
+        }
+    }
+
+    /// Hands out the rows of everything that has come since the last call. To be called several times a second: a shim
+    /// that hears nothing for some seconds stops collecting.
+    pub fn drain(&mut self, sink: &mut impl FnMut(GpuRow)) {
+        self.shared.clocks.sample(sink);
+        self.open_pending();
+        for process in &mut self.processes {
+            process.drain(&mut self.shared, sink);
+            self.attached |= process.records > 0;
+        }
+        for process in self.processes.extract_if(.., |process| process.ended) {
+            self.ended.push(process.describe());
+        }
+    }
+
+    /// Ends the recording: asks for a last flush, waits for it at most `patience`, hands out the rest, and lets the
+    /// shims stop.
+    pub fn finish(&mut self, patience: Duration, sink: &mut impl FnMut(GpuRow)) {
+        let deadline = Instant::now() + patience;
+        // Two flushes: one may be under way.
+        let wanted: Vec<(Pid, u64)> =
+            self.processes.iter().map(|process| (process.pid, flushes(process) + 2)).collect();
+        for process in &self.processes {
+            process.header().reader.flush_requests.fetch_add(1, Relaxed);
+        }
+        loop {
+            self.drain(sink);
+            let due = self.processes.iter().any(|process| {
+                let collecting = process.header().state.load(Acquire) == ShimState::Collecting as u32;
+                let wanted =
+                    wanted.iter().find(|(pid, _)| *pid == process.pid).map_or(0, |(_, flushes)| *flushes);
+                process.is_held() && collecting && flushes(process) < wanted
+            });
+            if !due || Instant::now() >= deadline {
+                break;
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        self.drain(sink);
+        for process in &mut self.processes {
+            process.finish(&mut self.shared, sink);
+        }
+    }
+
+    /// The processes whose rings were found, dead ones included.
+    #[must_use]
+    pub fn processes(&self) -> Vec<GpuProcess> {
+        self.ended.iter().cloned().chain(self.processes.iter().map(Process::describe)).collect()
+    }
+
+    /// The GPUs that were seen.
+    #[must_use]
+    pub fn gpus(&self) -> Vec<GpuInfo> {
+        self.shared.devices.all().to_vec()
+    }
+
+    /// Whether a real record has come through from any process.
+    #[must_use]
+    pub fn attached(&self) -> bool {
+        self.attached
+    }
+
+    /// Largest error of the conversion to CLOCK_MONOTONIC so far, in ns; 0 where CUPTI itself used that clock.
+    #[must_use]
+    pub fn clock_residual_ns(&self) -> i64 {
+        self.shared.clocks.residual_ns()
+    }
+
+    /// Rings that could not be used, since the last call.
+    pub fn take_problems(&mut self) -> Vec<RingError> {
+        std::mem::take(&mut self.problems)
+    }
+
+    fn open_pending(&mut self) {
+        for (pid, fd, since) in std::mem::take(&mut self.pending) {
+            match Ring::open(pid, fd) {
+                Ok(ring) if self.processes.len() < MOST_RINGS => {
+                    if self.known.insert(ring.identity) {
+                        self.processes.push(Process::new(pid, ring, &self.shared));
+                    }
+                }
+                Err(RingError::NotReady { .. }) if since.elapsed() < READY_WITHIN => {
+                    self.pending.push((pid, fd, since));
+                }
+                // A forked child has its parent's; a file that is gone was none, or its process is.
+                Ok(_) | Err(RingError::Inherited { .. } | RingError::Open { .. }) => {}
+                Err(problem) => {
+                    if let Some(identity) = identity(pid, fd) {
+                        self.known.insert(identity);
+                    }
+                    self.problems.push(problem);
+                }
+            }
+        }
+    }
+}
+
+fn flushes(process: &Process) -> u64 {
+    process.header().flushes.load(Acquire)
+}
+
+impl Drop for GpuSide {
+    /// Lets the shims stop at once, and not only when they miss us.
+    fn drop(&mut self) {
+        for process in &self.processes {
+            super::claim::release(process.header(), self.shared.token);
+        }
+    }
+}
