@@ -8,6 +8,7 @@
 
 pub mod clocks;
 pub mod gpu;
+pub mod launch;
 pub mod objects;
 pub mod probes;
 pub mod procfs;
