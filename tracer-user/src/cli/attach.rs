@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::{ExitStatus, Failure, Result, Ui, parse_duration};
+use super::recording::{announce, conclude, failure, owner};
+use super::{ExitStatus, Result, Ui, parse_duration};
+use crate::event::Pid;
+use crate::record::{Request, Target, record};
 
 /// Arguments of `gtrace attach`.
 #[derive(Debug, Args)]
@@ -28,9 +31,15 @@ pub struct AttachArgs {
 ///
 /// # Errors
 /// The process cannot be recorded, or the recording cannot be written.
-pub fn run(args: &AttachArgs, _ui: &Ui) -> Result<ExitStatus> {
-    Err(Failure::new(format!("cannot record process {}", args.pid))
-        .because("this build has no recorder")
-        .try_this("use a later build")
-        .into())
+pub fn run(args: &AttachArgs, ui: &Ui) -> Result<ExitStatus> {
+    let request = Request {
+        target: Target::Attach(Pid(args.pid)),
+        output: args.output.clone(),
+        duration: args.duration,
+        owner: owner(),
+    };
+    let until = if args.duration.is_some() { "" } else { " until Ctrl-C" };
+    let recorded = record(&request, &mut |notice| announce(notice, ui, until))
+        .map_err(|error| failure(format!("cannot record process {}", args.pid), error))?;
+    conclude(&recorded, !args.no_report, ui)
 }

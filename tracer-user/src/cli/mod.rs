@@ -15,6 +15,8 @@ pub mod demo;
 pub mod doctor;
 pub mod explain;
 pub mod export;
+#[cfg(feature = "record")]
+mod recording;
 pub mod report;
 #[cfg(feature = "record")]
 pub mod run;

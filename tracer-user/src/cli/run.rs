@@ -6,7 +6,10 @@ use std::time::Duration;
 
 use clap::Args;
 
+use super::recording::{announce, conclude, failure, owner};
 use super::{ExitStatus, Failure, Result, Ui, parse_duration};
+use crate::record::launch::CommandLine;
+use crate::record::{RecordError, Request, Target, exit_code, injection, record};
 
 /// Arguments of `gtrace run`.
 #[derive(Debug, Args)]
@@ -20,18 +23,63 @@ pub struct RunArgs {
     /// Record only: neither analyse nor report.
     #[arg(long)]
     pub no_report: bool,
-    /// The command and its arguments, after `--`.
+    /// The command and its arguments, after `--`. It runs as gtrace itself does: under sudo as root (`sudo gtrace run
+    /// -- sudo -u NAME CMD` runs it as another user).
     #[arg(value_name = "CMD", required = true, last = true)]
     pub command: Vec<OsString>,
 }
 
-/// Records a command from its start, then analyses and reports.
+/// Records a command from its start, then analyses and reports. Ends with the command's exit status.
 ///
 /// # Errors
-/// The command cannot be started or recorded, or the recording cannot be written.
-pub fn run(args: &RunArgs, _ui: &Ui) -> Result<ExitStatus> {
-    Err(Failure::new(format!("cannot record {}", args.command.join(" ".as_ref()).display()))
-        .because("this build has no recorder")
-        .try_this("use a later build")
-        .into())
+/// The command cannot be started or recorded. If it ran, what went wrong with its recording is said, and its exit
+/// status stays its own.
+pub fn run(args: &RunArgs, ui: &Ui) -> Result<ExitStatus> {
+    let mut line = CommandLine { words: args.command.clone(), variables: Vec::new() };
+    match injection::variable() {
+        Ok(Some(variable)) => line.variables.push(variable),
+        Ok(None) => {}
+        Err(obstacle) => ui.warn(&obstacle.to_string()),
+    }
+    let request = Request {
+        target: Target::Run(line),
+        output: args.output.clone(),
+        duration: args.duration,
+        owner: owner(),
+    };
+    let recorded = match record(&request, &mut |notice| announce(notice, ui, " until it ends")) {
+        Ok(recorded) => recorded,
+        Err(error) => return not_run(error, args, ui),
+    };
+    let own = conclude(&recorded, !args.no_report, ui);
+    match (recorded.command.map(exit_code), own) {
+        (Some(code), own) => {
+            if let Err(error) = own {
+                ui.error(&error);
+            }
+            Ok(ExitStatus::Command(code))
+        }
+        (None, own) => own,
+    }
+}
+
+/// The command did not run. A program that cannot be executed ends as it does in a shell: 127 if there is none, 126 if
+/// it may not be executed.
+fn not_run(error: RecordError, args: &RunArgs, ui: &Ui) -> Result<ExitStatus> {
+    let status = match &error {
+        RecordError::Command { source, .. } => Some(match source.kind() {
+            std::io::ErrorKind::NotFound => 127,
+            _ => 126,
+        }),
+        _ => None,
+    };
+    let failure: Failure =
+        failure(format!("cannot record {}", args.command.join(" ".as_ref()).display()), error);
+    match status {
+        Some(code) => {
+            ui.error(&failure.into());
+            Ok(ExitStatus::Command(code))
+        }
+        None => Err(failure.into()),
+    }
 }

@@ -35,8 +35,10 @@ impl HeldCommand {
     /// # Errors
     /// It cannot be forked, or there is no command.
     pub fn fork(line: &CommandLine) -> io::Result<Self> {
-        let (program, arguments) =
-            line.words.split_first().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "no command is given"))?;
+        let (program, arguments) = line
+            .words
+            .split_first()
+            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "no command is given"))?;
         let mut command = Command::new(program);
         command.args(arguments).envs(line.variables.iter().map(|(name, value)| (name, value)));
         let (mut pid_reader, pid_writer) = io::pipe()?;
@@ -44,7 +46,8 @@ impl HeldCommand {
         hold(&mut command, pid_writer, go_reader, &go_writer);
         // `spawn` returns after the exec, so it waits in a thread of its own. The command, and with it this process's copy
         // of the child's ends, goes with it.
-        let starter = std::thread::Builder::new().name("gtrace-launch".into()).spawn(move || command.spawn())?;
+        let starter =
+            std::thread::Builder::new().name("gtrace-launch".into()).spawn(move || command.spawn())?;
         let mut pid = [0; 4];
         if let Err(error) = pid_reader.read_exact(&mut pid) {
             // No pid came: the fork failed, and `spawn` says why.
@@ -95,7 +98,12 @@ impl Drop for HeldCommand {
 }
 
 /// Makes the child tell its pid and wait for one byte before it executes.
-fn hold(command: &mut Command, mut pid_writer: PipeWriter, mut go_reader: PipeReader, go_writer: &PipeWriter) {
+fn hold(
+    command: &mut Command,
+    mut pid_writer: PipeWriter,
+    mut go_reader: PipeReader,
+    go_writer: &PipeWriter,
+) {
     // The child has a copy of the writing end, too: as long as it holds it, it would not see the end of the pipe.
     let own_copy = go_writer.as_fd().as_raw_fd();
     let wait = move || {

@@ -18,7 +18,16 @@ const CLASSES: [(LossClass, &str, &str); LossClass::COUNT as usize] = [
     (LossClass::CountsFull, "syscall_counts", "too many kinds of fast calls: some were not counted"),
     (LossClass::RequestsFull, "requests", "too many block requests in flight: some were not recorded"),
     (LossClass::ProcessesFull, "processes", "too many processes: some children were not followed"),
-    (LossClass::IrqDepthReset, "irq_depth", "the end of an interrupt was missed: a wake edge may name the wrong interrupt"),
+    (
+        LossClass::IrqDepthReset,
+        "irq_reset",
+        "the end of an interrupt was missed: a wake edge may name the wrong interrupt",
+    ),
+    (
+        LossClass::IrqTooDeep,
+        "irq_depth",
+        "interrupts nested deeper than is kept: a wake edge may lack what it delivered",
+    ),
 ];
 
 /// Turns counters that only grow into intervals.
@@ -68,7 +77,9 @@ impl LossLedger {
     pub fn lost_events(&self) -> u64 {
         CLASSES
             .iter()
-            .filter(|(class, ..)| *class != LossClass::IrqDepthReset && *class != LossClass::RingObject)
+            .filter(|(class, ..)| {
+                !matches!(class, LossClass::IrqDepthReset | LossClass::IrqTooDeep | LossClass::RingObject)
+            })
             .map(|&(class, ..)| self.seen[class as usize])
             .sum()
     }
@@ -89,7 +100,10 @@ mod tests {
         totals[LossClass::RingBlock as usize] = 3;
         let rows = ledger.intervals(&totals, MonoNs(30));
         assert_eq!(rows.len(), 1);
-        assert_eq!((rows[0].source.as_str(), rows[0].start_ns, rows[0].end_ns, rows[0].count), ("ring.block", MonoNs(20), MonoNs(30), 3));
+        assert_eq!(
+            (rows[0].source.as_str(), rows[0].start_ns, rows[0].end_ns, rows[0].count),
+            ("ring.block", MonoNs(20), MonoNs(30), 3)
+        );
         totals[LossClass::RingBlock as usize] = 5;
         assert_eq!(ledger.intervals(&totals, MonoNs(40))[0].count, 2);
         assert_eq!((ledger.lost_events(), ledger.totals()["ring.block"]), (5, 5));

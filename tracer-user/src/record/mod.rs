@@ -6,12 +6,24 @@
 //! gpu (shim records) ──────┘           objects ─┘
 //! ```
 
+mod assembler;
 pub mod clocks;
+mod describe;
+mod error;
 pub mod gpu;
+pub mod injection;
 pub mod launch;
+mod losses;
 pub mod objects;
+pub mod preflight;
+mod priority;
 pub mod probes;
 pub mod procfs;
 pub mod rows;
+mod session;
+pub mod signals;
 pub mod syscall;
 pub mod tree;
+
+pub use error::RecordError;
+pub use session::{Notice, Recorded, Request, Target, exit_code, record};

@@ -35,7 +35,9 @@ pub fn check_target(pid: Pid) -> Result<(), RecordError> {
     }
     let stat = procfs::stat(pid).ok_or(RecordError::NoSuchProcess(pid))?;
     // `/proc/<tid>` opens for every thread, though only processes are listed.
-    if !procfs::threads(pid).contains(&crate::event::Tid(pid.0)) || thread_group(pid).is_some_and(|group| group != pid) {
+    if !procfs::threads(pid).contains(&crate::event::Tid(pid.0))
+        || thread_group(pid).is_some_and(|group| group != pid)
+    {
         return Err(RecordError::IsThread(pid, thread_group(pid).unwrap_or(pid)));
     }
     if stat.kernel {
@@ -94,10 +96,13 @@ pub fn check_output(output: &Path) -> Result<(), RecordError> {
         Err(error) => unusable(error.to_string()),
         Ok(found) if !found.is_dir() => unusable("it is no folder".into()),
         // Root may write anywhere but on a file system mounted read-only, and where the file system has its own rules.
-        Ok(_) => match nix::unistd::access(parent, nix::unistd::AccessFlags::W_OK | nix::unistd::AccessFlags::X_OK) {
-            Ok(()) => Ok(()),
-            Err(error) => unusable(error.desc().to_owned()),
-        },
+        Ok(_) => {
+            match nix::unistd::access(parent, nix::unistd::AccessFlags::W_OK | nix::unistd::AccessFlags::X_OK)
+            {
+                Ok(()) => Ok(()),
+                Err(error) => unusable(error.desc().to_owned()),
+            }
+        }
     }
 }
 
@@ -118,7 +123,9 @@ mod tests {
             let tid = nix::unistd::gettid().as_raw();
             check_target(Pid(tid))
         });
-        assert!(matches!(thread.join().expect("no panic"), Err(RecordError::IsThread(_, group)) if group == own));
+        assert!(
+            matches!(thread.join().expect("no panic"), Err(RecordError::IsThread(_, group)) if group == own)
+        );
         let mut zombie = std::process::Command::new("true").spawn().expect("true starts");
         let pid = Pid(zombie.id() as i32);
         while procfs::stat(pid).is_some_and(|stat| stat.state != b'Z') {

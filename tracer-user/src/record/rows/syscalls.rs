@@ -48,10 +48,16 @@ pub fn syscall_row(
     }
 }
 
-/// A row for a call that had not returned at the end; `None` outside one. Its object is what the descriptor leads to
-/// now: the call still uses it.
-#[must_use]
-pub fn still_running_row(tid: Tid, state: &ThreadState, id: RowId, now: MonoNs) -> Option<Syscall> {
+/// A row for a call that had not returned at the end; `None` outside one. Where the kernel side has not read its object
+/// (the call began before it looked), it is what the descriptor leads to now: the call still uses it.
+pub fn still_running_row(
+    tid: Tid,
+    state: &ThreadState,
+    id: RowId,
+    now: MonoNs,
+    objects: &mut Objects,
+    tree: &Tree,
+) -> Option<Syscall> {
     if state.syscall_nr < 0 || state.syscall_start_ns == 0 {
         return None;
     }
@@ -61,7 +67,12 @@ pub fn still_running_row(tid: Tid, state: &ThreadState, id: RowId, now: MonoNs) 
     let (fd, named) = match meaning.operand {
         Operand::Descriptor(index) => {
             let fd = state.args.get(usize::from(index)).map_or(-1, |&value| value as i32);
-            (Some(fd).filter(|&fd| fd >= 0), named_by_proc(pid, fd))
+            let named = if state.object.kind == ObjectKind::None as u32 {
+                named_by_proc(pid, fd)
+            } else {
+                objects.name(&state.object, pid, fd, tree)
+            };
+            (Some(fd).filter(|&fd| fd >= 0), named)
         }
         _ => (None, without_descriptor(meaning, &state.args)),
     };

@@ -158,13 +158,15 @@ fn who_is_off_at_the_end_has_an_open_row() {
     let (requests, mut symbols) = (RecentRequests::default(), KernelSymbols::default());
     let off = still_off_row(Tid(11), &state, RowId(1), &requests, &mut symbols).expect("it is off");
     assert_eq!((off.woken_ns, off.on_ns, off.before_attach), (None, None, true));
-    let call = still_running_row(Tid(11), &state, RowId(1), MonoNs(300)).expect("it is in a call");
+    let (mut objects, tree) = (Objects::default(), Tree::new(MonoNs(0)));
+    let call = still_running_row(Tid(11), &state, RowId(1), MonoNs(300), &mut objects, &tree)
+        .expect("it is in a call");
     assert_eq!((call.end_ns, call.result, call.blocked_ns), (None, None, DurationNs(205)));
     assert_eq!((call.object_kind.as_deref(), call.object.as_deref()), (Some("futex"), Some("0x7f00")));
     state.off_ns = 0;
     state.syscall_nr = -1;
     assert_eq!(still_off_row(Tid(11), &state, RowId(1), &requests, &mut symbols), None);
-    assert_eq!(still_running_row(Tid(11), &state, RowId(1), MonoNs(300)), None);
+    assert_eq!(still_running_row(Tid(11), &state, RowId(1), MonoNs(300), &mut objects, &tree), None);
 }
 
 fn object() -> ObjectId {

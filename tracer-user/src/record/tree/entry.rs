@@ -12,6 +12,16 @@ pub fn comm_text(comm: &[u8]) -> Text {
     bounded_text(&comm[..end], 64)
 }
 
+/// `/proc` appends to a kworker's name what it works on at the moment (`kworker/0:1-events`); the task's own name, which
+/// kernel records have, ends before that.
+#[must_use]
+pub fn plain_comm(comm: Text) -> Text {
+    match comm.strip_prefix("kworker/").and_then(|rest| rest.split(['-', '+']).next()) {
+        Some(plain) => Text::from(format!("kworker/{plain}")),
+        None => comm,
+    }
+}
+
 /// `/proc` counts starts in clock ticks of CLOCK_BOOTTIME, which runs on while the machine sleeps.
 pub struct BootClock {
     ns_per_tick: i64,
@@ -44,5 +54,23 @@ impl BootClock {
     /// When a task began, if it could be read.
     pub fn began(&self, stat: Option<&TaskStat>) -> Option<MonoNs> {
         stat.map(|stat| self.monotonic(stat.start_ticks))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kworker_keeps_its_own_name() {
+        assert_eq!(plain_comm(Text::from("kworker/0:1-events")).as_str(), "kworker/0:1");
+        assert_eq!(plain_comm(Text::from("kworker/u8:2+loop0")).as_str(), "kworker/u8:2");
+        assert_eq!(plain_comm(Text::from("my-kworker")).as_str(), "my-kworker");
+    }
+
+    #[test]
+    fn a_comm_ends_at_its_zero() {
+        assert_eq!(comm_text(b"python3\0old garb").as_str(), "python3");
+        assert_eq!(comm_text(b"sixteen-bytes-16").as_str(), "sixteen-bytes-16");
     }
 }

@@ -17,7 +17,7 @@ pub use snapshot::{Follow, SnapshotError, attach_to, descendants};
 use super::procfs;
 use crate::event::{MonoNs, Pid, Text, Tid};
 use crate::store::schema::{Process, Thread};
-use entry::BootClock;
+use entry::{BootClock, plain_comm};
 
 /// Most processes outside the tree that are named: on a busy machine thousands may take a CPU for a moment.
 const MAX_OUTSIDERS: usize = 1 << 15;
@@ -243,7 +243,8 @@ impl Tree {
         }
     }
 
-    /// Names a task that took part in a wait, or held a CPU that a member wanted, if it is not known yet.
+    /// Names a task that took part in a wait, or held a CPU that a member wanted, if it is not known yet. `comm` may be
+    /// empty where the record does not have it.
     pub fn met(&mut self, pid: Pid, tid: Tid, comm: &Text, kernel: bool, now: MonoNs) {
         if pid.0 <= 0 || tid.0 <= 0 || self.threads.contains_key(&tid) {
             return;
@@ -257,13 +258,18 @@ impl Tree {
             self.processes.insert(pid, row);
         }
         let member = self.is_member(pid);
-        let began = self.boot_clock.began(procfs::thread_stat(pid, tid).as_ref()).unwrap_or(now);
+        let stat = procfs::thread_stat(pid, tid);
+        let began = self.boot_clock.began(stat.as_ref()).unwrap_or(now);
+        let comm = match stat {
+            Some(stat) if comm.is_empty() => plain_comm(stat.comm),
+            _ => comm.clone(),
+        };
         self.threads.insert(
             tid,
             Thread {
                 pid,
                 tid,
-                comm: comm.clone(),
+                comm,
                 start_ns: if member { self.started } else { began.max(self.started) },
                 end_ns: None,
                 before_attach: began < self.started,
@@ -283,7 +289,10 @@ impl Tree {
             parent: stat.as_ref().map(|stat| Pid(stat.parent)).filter(|parent| parent.0 > 0),
             start_ns: began.max(self.started),
             end_ns: None,
-            comm: stat.map_or_else(|| comm.clone(), |stat| if kernel { comm.clone() } else { stat.comm }),
+            comm: match stat {
+                Some(stat) if !kernel || comm.is_empty() => plain_comm(stat.comm),
+                _ => comm.clone(),
+            },
             exe: details.exe,
             cmdline: details.cmdline,
             cgroup: details.cgroup,

@@ -1,0 +1,165 @@
+//! Takes the kernel side's records one by one and makes rows of them.
+
+use tracer_abi::kernel::{MemfdRecord, OffCpuRecord, SyscallRecord, ThreadState, WakerKind, off_cpu_flags};
+
+use super::objects::Objects;
+use super::probes::RawRecord;
+use super::rows::{
+    KernelSymbols, RecentRequests, RowIds, block_io_row, off_cpu_row, still_off_row, still_running_row,
+    syscall_row,
+};
+use super::tree::{Tree, comm_text};
+use crate::event::{MonoNs, Pid, Text, Tid};
+use crate::store::BundleWriter;
+
+/// Everything that a row needs beside its record.
+pub struct Assembler {
+    started: MonoNs,
+    tree: Tree,
+    objects: Objects,
+    requests: RecentRequests,
+    symbols: KernelSymbols,
+    off_cpu_ids: RowIds,
+    syscall_ids: RowIds,
+    /// Calls of this batch: they wait for [`Self::settle`], so that one look at who holds which pipe serves them all.
+    calls: Vec<SyscallRecord>,
+    memfds: Vec<MemfdRecord>,
+    events: u64,
+}
+
+impl Assembler {
+    /// Begins with the tree as it was found.
+    #[must_use]
+    pub fn new(started: MonoNs, tree: Tree) -> Self {
+        Self {
+            started,
+            tree,
+            objects: Objects::default(),
+            requests: RecentRequests::default(),
+            symbols: KernelSymbols::default(),
+            off_cpu_ids: RowIds::default(),
+            syscall_ids: RowIds::default(),
+            calls: Vec::new(),
+            memfds: Vec::new(),
+            events: 0,
+        }
+    }
+
+    /// Who is who.
+    pub fn tree_mut(&mut self) -> &mut Tree {
+        &mut self.tree
+    }
+
+    /// Who is who.
+    #[must_use]
+    pub fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    /// Records taken so far.
+    #[must_use]
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// The memfds made since the last call that may be rings of a shim.
+    pub fn take_memfds(&mut self) -> Vec<MemfdRecord> {
+        std::mem::take(&mut self.memfds)
+    }
+
+    /// Takes one record.
+    pub fn take(&mut self, record: &RawRecord<'_>, writer: &mut BundleWriter) {
+        self.events += 1;
+        match record {
+            RawRecord::OffCpu(record) => self.off_cpu(record, writer),
+            RawRecord::Syscall(record) => self.calls.push(**record),
+            RawRecord::Block(record) => {
+                let row = block_io_row(record, &mut self.objects);
+                self.requests.completed(record.request_id, row.device.clone());
+                if let (Some(pid), Some(tid), Some(comm)) = (row.pid, row.tid, &row.comm) {
+                    self.tree.met(pid, tid, comm, false, row.queued_ns);
+                }
+                writer.push(row);
+            }
+            RawRecord::ObjectPath(record) => self.objects.learn_path(record),
+            RawRecord::Fork(record) => {
+                self.tree.forked(record);
+                if record.child_tgid != record.parent_tgid {
+                    self.objects.outdate_holders();
+                }
+            }
+            RawRecord::Exec(record) => {
+                self.tree.executed(record);
+                self.objects.outdate_holders();
+            }
+            RawRecord::Exit(record) => {
+                self.tree.exited(record);
+                if record.process_ended != 0 {
+                    self.objects.outdate_holders();
+                }
+            }
+            RawRecord::Memfd(record) => self.memfds.push(**record),
+        }
+    }
+
+    fn off_cpu(&mut self, record: &OffCpuRecord, writer: &mut BundleWriter) {
+        let row =
+            off_cpu_row(record, self.off_cpu_ids.next_id(), self.started, &self.requests, &mut self.symbols);
+        let now = row.on_ns.unwrap_or(row.off_ns);
+        if record.flags & off_cpu_flags::KERNEL_THREAD != 0 {
+            self.tree.met(row.pid, row.tid, &Text::default(), true, now);
+        }
+        let waker = &record.waker;
+        if waker.kind == WakerKind::Task as u32 || waker.kind == WakerKind::Net as u32 {
+            let comm = comm_text(&waker.comm);
+            self.tree.met(Pid(waker.tgid as i32), Tid(waker.tid as i32), &comm, false, now);
+        }
+        if let (Some(pid), Some(tid), Some(comm)) = (row.culprit_pid, row.culprit_tid, &row.culprit_comm) {
+            self.tree.met(pid, tid, comm, false, now);
+        }
+        writer.push(row);
+    }
+
+    /// Ends a batch: makes the rows that waited.
+    pub fn settle(&mut self, now: MonoNs, writer: &mut BundleWriter) {
+        let calls = std::mem::take(&mut self.calls);
+        let wanted = calls.iter().map(|call| (Pid(call.tgid as i32), &call.object));
+        self.objects.refresh_holders(wanted, &self.tree, now);
+        for call in &calls {
+            let id = self.syscall_ids.next_id();
+            writer.push(syscall_row(call, id, self.started, &mut self.objects, &self.tree));
+        }
+        self.calls = calls;
+        self.calls.clear();
+        let (processes, threads) = self.tree.take_ended();
+        writer.append(processes);
+        writer.append(threads);
+    }
+
+    /// Ends the recording: what is still open, and who still lives. States of threads that ended meanwhile are left out:
+    /// their exit was recorded.
+    pub fn finish(&mut self, states: &[(u32, ThreadState)], now: MonoNs, writer: &mut BundleWriter) {
+        self.settle(now, writer);
+        let (processes, threads) = self.tree.living();
+        for (tid, state) in states {
+            let tid = Tid(*tid as i32);
+            if !self.tree.lives(tid) {
+                continue;
+            }
+            if state.syscall_nr >= 0 {
+                let id = self.syscall_ids.next_id();
+                if let Some(row) = still_running_row(tid, state, id, now, &mut self.objects, &self.tree) {
+                    writer.push(row);
+                }
+            }
+            if state.off_ns != 0 {
+                let id = self.off_cpu_ids.next_id();
+                if let Some(row) = still_off_row(tid, state, id, &self.requests, &mut self.symbols) {
+                    writer.push(row);
+                }
+            }
+        }
+        writer.append(processes);
+        writer.append(threads);
+    }
+}
