@@ -1,0 +1,65 @@
+//! Sets of nanoseconds.
+
+/// A set of nanoseconds as disjoint half-open intervals in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Intervals(Vec<(i64, i64)>);
+
+impl Intervals {
+    /// The union of intervals, which may overlap and come in any order. Empty ones are left out.
+    pub fn union(intervals: impl IntoIterator<Item = (i64, i64)>) -> Self {
+        let mut sorted: Vec<(i64, i64)> = intervals.into_iter().filter(|(start, end)| start < end).collect();
+        sorted.sort_unstable();
+        let mut merged: Vec<(i64, i64)> = Vec::with_capacity(sorted.len());
+        for (start, end) in sorted {
+            match merged.last_mut() {
+                Some(last) if start <= last.1 => last.1 = last.1.max(end),
+                _ => merged.push((start, end)),
+            }
+        }
+        Self(merged)
+    }
+
+    /// How many nanoseconds.
+    pub fn length(&self) -> i64 {
+        self.0.iter().map(|(start, end)| end - start).sum()
+    }
+
+    /// What both have.
+    pub fn intersect(&self, other: &Self) -> Self {
+        let mut both = Vec::new();
+        let (mut left, mut right) = (0, 0);
+        while let (Some(&(a0, a1)), Some(&(b0, b1))) = (self.0.get(left), other.0.get(right)) {
+            let (start, end) = (a0.max(b0), a1.min(b1));
+            if start < end {
+                both.push((start, end));
+            }
+            if a1 <= b1 {
+                left += 1;
+            } else {
+                right += 1;
+            }
+        }
+        Self(both)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Intervals;
+
+    #[test]
+    fn a_union_merges_what_overlaps_or_touches() {
+        let set = Intervals::union([(5, 7), (0, 2), (2, 3), (6, 9), (20, 20)]);
+        assert_eq!(set, Intervals(vec![(0, 3), (5, 9)]));
+        assert_eq!(set.length(), 7);
+    }
+
+    #[test]
+    fn an_intersection_has_what_both_have() {
+        let left = Intervals::union([(0, 10), (20, 30)]);
+        let right = Intervals::union([(5, 22), (25, 26), (29, 40)]);
+        assert_eq!(left.intersect(&right), Intervals(vec![(5, 10), (20, 22), (25, 26), (29, 30)]));
+        assert_eq!(right.intersect(&left), left.intersect(&right));
+        assert_eq!(left.intersect(&Intervals::default()).length(), 0);
+    }
+}

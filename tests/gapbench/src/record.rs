@@ -1,0 +1,158 @@
+//! Running one case under gtrace, and reading what is needed from its bundle.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+use gtrace::store::schema::{Gap as GapRow, GapSegment};
+use gtrace::store::{Bundle, Meta};
+
+use crate::beside::Beside;
+use crate::case::{Case, Mode, Neighbour, Outside};
+use crate::place::Place;
+use crate::score::{Gap, Segment};
+use crate::truth::{self, Planted};
+
+/// How long a case runs.
+#[derive(Clone, Copy, Debug)]
+pub struct Length {
+    /// Rounds under `gtrace run`.
+    pub rounds: u32,
+    /// How long `gtrace attach` records.
+    pub attach_ms: u32,
+}
+
+/// What a recorded case gives for scoring.
+pub struct Recording {
+    /// The bundle's gaps.
+    pub gaps: Vec<Gap>,
+    /// Their segments.
+    pub segments: Vec<Segment>,
+    /// What was planted.
+    pub truth: Vec<Planted>,
+    /// What the bundle says about itself.
+    pub meta: Meta,
+}
+
+/// Records a case and reads the result.
+///
+/// # Errors
+/// A program cannot be started or fails, or the bundle cannot be read.
+pub fn record(place: &Place, case: &Case, mode: Mode, length: Length) -> Result<Recording> {
+    let base = format!("{}-{}", case.name(), mode.name());
+    std::fs::create_dir_all(place.data())
+        .with_context(|| format!("cannot make {}", place.data().display()))?;
+    let files = Files {
+        bundle: place.work.join(format!("{base}.gtrace")),
+        truth: std::path::absolute(place.work.join(format!("{base}.truth")))?,
+        log: place.work.join(format!("{base}.log")),
+    };
+    if files.bundle.exists() {
+        std::fs::remove_dir_all(&files.bundle)
+            .with_context(|| format!("cannot remove the old {}", files.bundle.display()))?;
+    }
+    // The workload appends.
+    let _ = std::fs::remove_file(&files.truth);
+    let disk = (case.neighbour == Some(Neighbour::Disk))
+        .then(|| Beside::start(place.program("workloads").arg("hammer").arg("--data").arg(place.data())))
+        .transpose()?;
+    let outside = case.outside.map(|outside| start_outside(place, outside)).transpose()?;
+    let mut arguments = vec!["run".to_owned(), case.scenario.to_owned()];
+    arguments.extend(["--data".into(), place.data().display().to_string()]);
+    if let Some(Neighbour::Inside(kind)) = case.neighbour {
+        arguments.extend(["--neighbour".into(), kind.to_owned()]);
+    }
+    if let (Some(Outside::Peer), Some(peer)) = (case.outside, &outside) {
+        arguments.extend(["--peer".into(), peer.said().to_owned()]);
+    }
+    match mode {
+        Mode::Run => run(place, &files, &arguments, length)?,
+        Mode::Attach => attach(place, &files, &arguments, length)?,
+    }
+    drop((disk, outside));
+    read(&files)
+}
+
+struct Files {
+    bundle: PathBuf,
+    truth: PathBuf,
+    log: PathBuf,
+}
+
+fn start_outside(place: &Place, outside: Outside) -> Result<Beside> {
+    let command = match outside {
+        Outside::Peer => "peer",
+        Outside::Competitor => "compete",
+    };
+    Beside::start(place.program("workloads").arg(command))
+}
+
+fn run(place: &Place, files: &Files, arguments: &[String], length: Length) -> Result<()> {
+    let mut gtrace = place.program("gtrace");
+    gtrace.arg("run").arg("-o").arg(&files.bundle).arg("--").arg(place.release_dir.join("workloads"));
+    gtrace.args(arguments).args(["--rounds", &length.rounds.to_string()]).env("GTRACE_TRUTH", &files.truth);
+    logged(&mut gtrace, &files.log)
+}
+
+fn attach(place: &Place, files: &Files, arguments: &[String], length: Length) -> Result<()> {
+    let mut workload = place.program("workloads");
+    workload.args(arguments).args(["--rounds", "0"]);
+    workload.env("GTRACE_TRUTH", &files.truth).env("CUDA_INJECTION64_PATH", place.shim());
+    let mut workload = Beside::start(&mut workload)?;
+    let mut gtrace = place.program("gtrace");
+    gtrace.arg("attach").arg(workload.pid().to_string()).arg("-o").arg(&files.bundle);
+    gtrace.args(["--duration", &format!("{}ms", length.attach_ms)]);
+    let recorded = logged(&mut gtrace, &files.log);
+    workload.signal(libc::SIGTERM);
+    let status = workload.wait()?;
+    recorded?;
+    if !status.success() {
+        bail!("the workload ended with {status} after it was recorded");
+    }
+    Ok(())
+}
+
+/// Runs gtrace with its output in a file; that file's end is part of the error if it fails.
+fn logged(gtrace: &mut Command, log: &Path) -> Result<()> {
+    let file = std::fs::File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
+    let status = gtrace
+        .stdin(Stdio::null())
+        .stdout(file.try_clone()?)
+        .stderr(file)
+        .status()
+        .with_context(|| format!("cannot start {}", gtrace.get_program().display()))?;
+    if status.success() {
+        return Ok(());
+    }
+    let text = std::fs::read_to_string(log).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().collect();
+    let tail = lines[lines.len().saturating_sub(12)..].join("\n  ");
+    bail!("gtrace ended with {status}; {} ends with:\n  {tail}", log.display());
+}
+
+fn read(files: &Files) -> Result<Recording> {
+    let bundle = Bundle::open(&files.bundle)?;
+    let gaps = bundle.read::<GapRow>()?.into_iter().map(|gap| Gap {
+        id: gap.gap_id.0,
+        start: gap.start_ns.0,
+        end: gap.end_ns.0,
+        enabler: gap.enabler.map(|enabler| enabler.as_str().to_owned()),
+    });
+    let segments = bundle.read::<GapSegment>()?.into_iter().map(|segment| Segment {
+        gap: segment.gap_id.0,
+        seq: segment.seq,
+        start: segment.start_ns.0,
+        end: segment.end_ns.0,
+        cause: segment.cause.as_str().to_owned(),
+        object: segment.object.map(|object| object.as_str().to_owned()),
+        pid: segment.pid.map(|pid| pid.0),
+        tid: segment.tid.map(|tid| tid.0),
+        exact: segment.confidence.as_str() == "exact",
+    });
+    Ok(Recording {
+        gaps: gaps.collect(),
+        segments: segments.collect(),
+        truth: truth::read(&files.truth)?,
+        meta: bundle.meta().clone(),
+    })
+}
