@@ -40,6 +40,6 @@ pub fn run(args: &AttachArgs, ui: &Ui) -> Result<ExitStatus> {
     };
     let until = if args.duration.is_some() { "" } else { " until Ctrl-C" };
     let recorded = record(&request, &mut |notice| announce(notice, ui, until))
-        .map_err(|error| failure(format!("cannot record process {}", args.pid), error))?;
+        .map_err(|error| failure(format!("cannot record process {}", args.pid), &error))?;
     conclude(&recorded, !args.no_report, ui)
 }

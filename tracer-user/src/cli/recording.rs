@@ -20,7 +20,7 @@ pub fn owner() -> Option<Owner> {
 }
 
 /// The three parts of a failure to record.
-pub fn failure(what: impl Into<String>, error: RecordError) -> Failure {
+pub fn failure(what: impl Into<String>, error: &RecordError) -> Failure {
     let failure = Failure::new(what).because(error.to_string());
     match error {
         RecordError::NotRoot => failure.try_this("run it again with sudo"),

@@ -49,7 +49,7 @@ pub fn run(args: &RunArgs, ui: &Ui) -> Result<ExitStatus> {
     };
     let recorded = match record(&request, &mut |notice| announce(notice, ui, " until it ends")) {
         Ok(recorded) => recorded,
-        Err(error) => return not_run(error, args, ui),
+        Err(error) => return not_run(&error, args, ui),
     };
     let own = conclude(&recorded, !args.no_report, ui);
     match (recorded.command.map(exit_code), own) {
@@ -65,8 +65,8 @@ pub fn run(args: &RunArgs, ui: &Ui) -> Result<ExitStatus> {
 
 /// The command did not run. A program that cannot be executed ends as it does in a shell: 127 if there is none, 126 if
 /// it may not be executed.
-fn not_run(error: RecordError, args: &RunArgs, ui: &Ui) -> Result<ExitStatus> {
-    let status = match &error {
+fn not_run(error: &RecordError, args: &RunArgs, ui: &Ui) -> Result<ExitStatus> {
+    let status = match error {
         RecordError::Command { source, .. } => Some(match source.kind() {
             std::io::ErrorKind::NotFound => 127,
             _ => 126,

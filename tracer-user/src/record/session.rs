@@ -375,7 +375,7 @@ impl Session {
         let misses: u64 = self.probes.recursion_misses().iter().map(|(_, misses)| misses).sum();
         let mut meta = self.writer.meta_mut().clone();
         meta.ended_ns = Some(ended.0);
-        meta.ended = ending.to_owned();
+        ending.clone_into(&mut meta.ended);
         meta.recorder_cpu_ns = clocks::own_cpu_ns();
         meta.losses.insert("probe.recursion".to_owned(), misses);
         let events = self.assembler.events();

@@ -45,6 +45,7 @@ impl Signals {
     }
 
     /// The next signal that came; `None` if there is none.
+    #[must_use]
     pub fn next(&self) -> Option<Caught> {
         let info = self.descriptor.read_signal().ok()??;
         let signal = Signal::try_from(i32::try_from(info.ssi_signo).ok()?).ok()?;
@@ -104,6 +105,7 @@ pub struct Woken {
 }
 
 /// Waits for a signal, the end of the process, or the time.
+#[must_use]
 pub fn wait(signals: &Signals, process: Option<&ProcessHandle>, at_most: Duration) -> Woken {
     let mut fds = vec![PollFd::new(signals.descriptor.as_fd(), PollFlags::POLLIN)];
     if let Some(process) = process {
@@ -112,7 +114,7 @@ pub fn wait(signals: &Signals, process: Option<&ProcessHandle>, at_most: Duratio
     let timeout = PollTimeout::try_from(at_most).unwrap_or(PollTimeout::MAX);
     // An error (EINTR) is a wait that ended early.
     let _ = poll(&mut fds, timeout);
-    let ready = |index: usize| fds.get(index).and_then(|fd| fd.any()).unwrap_or(false);
+    let ready = |index: usize| fds.get(index).and_then(PollFd::any).unwrap_or(false);
     Woken { signal: ready(0), ended: ready(1) }
 }
 

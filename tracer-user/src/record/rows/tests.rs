@@ -153,7 +153,7 @@ fn who_is_off_at_the_end_has_an_open_row() {
         flags: off_cpu_flags::BEFORE_ATTACH,
         off_cpu: 1,
         tid: 0,
-        object: tracer_abi::kernel::ObjectId::NONE,
+        object: ObjectId::NONE,
     };
     let (requests, mut symbols) = (RecentRequests::default(), KernelSymbols::default());
     let off = still_off_row(Tid(11), &state, RowId(1), &requests, &mut symbols).expect("it is off");
@@ -167,18 +167,6 @@ fn who_is_off_at_the_end_has_an_open_row() {
     state.syscall_nr = -1;
     assert_eq!(still_off_row(Tid(11), &state, RowId(1), &requests, &mut symbols), None);
     assert_eq!(still_running_row(Tid(11), &state, RowId(1), MonoNs(300), &mut objects, &tree), None);
-}
-
-fn object() -> ObjectId {
-    ObjectId {
-        inode: 0,
-        peer_inode: 0,
-        device: 0,
-        generation: 0,
-        rdev: 0,
-        kind: 0,
-        addresses: SocketAddresses::default(),
-    }
 }
 
 #[test]
@@ -196,7 +184,7 @@ fn calls_have_offset_and_bytes_and_their_object() {
         flags: 0,
         fd: 3,
         ready_fd: -1,
-        object: ObjectId { kind: 3, ..object() },
+        object: ObjectId { kind: 3, ..ObjectId::NONE },
     };
     record.object.addresses.family = 2;
     let (mut objects, tree) = (Objects::default(), Tree::new(MonoNs(0)));
