@@ -68,6 +68,10 @@ pub fn announce(notice: Notice, ui: &Ui, until: &str) {
                 ));
             }
         }
+        Notice::GpuAttached { pids } => {
+            let pids: Vec<String> = pids.iter().map(ToString::to_string).collect();
+            ui.say(&format!("GPU side attached: records come from process {}", pids.join(", ")));
+        }
         Notice::CommandGoesOn => ui.say("recording ended; the command goes on"),
         Notice::Ending(reason) => ui.detail(&format!("recording ends: {reason}")),
     }

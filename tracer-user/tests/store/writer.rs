@@ -60,6 +60,22 @@ fn rows_are_sealed_by_age_and_by_count() {
 }
 
 #[test]
+fn a_snapshot_replaces_the_one_before() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.gtrace");
+    let mut writer = BundleWriter::create(&path, meta(), None).unwrap();
+    writer.snapshot(vec![syscall(1, 10), syscall(2, 20)]);
+    writer.snapshot(vec![syscall(2, 20)]);
+    writer.seal_all().unwrap();
+    assert_eq!(Bundle::open(&path).unwrap().read::<Syscall>().unwrap(), [syscall(2, 20)]);
+    writer.push(syscall(2, 20));
+    writer.snapshot(Vec::<Syscall>::new());
+    let meta = writer.finish(meta()).unwrap();
+    assert_eq!(meta.rows["syscalls"], 1);
+    assert_eq!(Bundle::open(&path).unwrap().read::<Syscall>().unwrap(), [syscall(2, 20)]);
+}
+
+#[test]
 fn a_writer_dropped_keeps_its_rows() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.gtrace");

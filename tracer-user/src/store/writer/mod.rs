@@ -99,6 +99,13 @@ impl BundleWriter {
         }
     }
 
+    /// Replaces the rows of the last snapshot of this table: rows that hold for now and are not final, such as the threads
+    /// that live at the moment. So a bundle whose recorder was killed has them, too. Whoever ends the recording gives the
+    /// final rows to [`Self::append`] and an empty snapshot.
+    pub fn snapshot<T: Table>(&mut self, rows: Vec<T>) {
+        self.sealer.snapshot(Box::new(buffer::Rows(rows)));
+    }
+
     /// What `meta.json` will say from the next sealing on. Rows and the writer's own losses are counted by the writer.
     pub fn meta_mut(&mut self) -> &mut Meta {
         &mut self.meta

@@ -23,6 +23,8 @@ const VIEWS: &str = "views.sql";
 enum Job {
     /// Parts of several tables, written together: their syncs then share one commit of the file system's journal.
     Round(Vec<Box<dyn Batch>>, Box<Meta>),
+    /// Rows that hold for now, in place of those of the last such job.
+    Snapshot(Box<dyn Batch>),
     Wait(Sender<()>),
     Finish(Box<Meta>, Sender<Meta>),
 }
@@ -48,6 +50,7 @@ impl Sealer {
             folder,
             tables: HashMap::new(),
             sealed: BTreeMap::new(),
+            snapshots: BTreeMap::new(),
             lost: BTreeMap::new(),
             failure: failure.clone(),
         };
@@ -63,6 +66,11 @@ impl Sealer {
     /// Hands over a round; waits if the disk is too far behind.
     pub fn send(&self, batches: Vec<Box<dyn Batch>>, meta: &Meta) {
         self.send_job(Job::Round(batches, Box::new(meta.clone())));
+    }
+
+    /// Hands over rows that replace those of the last snapshot of their table.
+    pub fn snapshot(&self, batch: Box<dyn Batch>) {
+        self.send_job(Job::Snapshot(batch));
     }
 
     /// Waits until everything handed over is written, or has failed.
@@ -118,6 +126,8 @@ struct State {
     /// Each table's folder and the number of its next part.
     tables: HashMap<&'static str, (Folder, u32)>,
     sealed: BTreeMap<&'static str, u64>,
+    /// Rows in the snapshots.
+    snapshots: BTreeMap<&'static str, u64>,
     lost: BTreeMap<&'static str, (u64, Interval)>,
     failure: Arc<Mutex<Option<StoreError>>>,
 }
@@ -150,6 +160,13 @@ impl State {
                     self.round(batches);
                     if self.failure().is_none()
                         && let Err(error) = self.write_meta(&meta)
+                    {
+                        self.fail(error);
+                    }
+                }
+                Job::Snapshot(batch) => {
+                    if self.failure().is_none()
+                        && let Err(error) = self.snapshot(batch)
                     {
                         self.fail(error);
                     }
@@ -203,6 +220,17 @@ impl State {
                 self.fail(error);
             }
         }
+    }
+
+    /// Writes the table's part 0, which is empty without a snapshot.
+    fn snapshot(&mut self, mut batch: Box<dyn Batch>) -> Result<(), StoreError> {
+        let (table, rows) = (batch.table(), batch.len() as u64);
+        let (folder, _) = self.table(table)?;
+        let name = part_name(0);
+        let file = batch.write(folder, &name)?;
+        seal(folder, &name, &file)?;
+        self.snapshots.insert(table, rows);
+        Ok(())
     }
 
     fn write_part(&mut self, batch: &mut dyn Batch) -> Result<(String, File), StoreError> {
@@ -270,6 +298,9 @@ impl State {
 
     fn complete(&self, meta: &mut Meta) {
         meta.rows = self.sealed.iter().map(|(table, rows)| ((*table).to_owned(), *rows)).collect();
+        for (table, rows) in &self.snapshots {
+            *meta.rows.entry((*table).to_owned()).or_default() += rows;
+        }
         for (table, (count, _)) in &self.lost {
             meta.losses.insert(format!("store.{table}"), *count);
         }

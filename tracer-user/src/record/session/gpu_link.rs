@@ -1,0 +1,192 @@
+//! The GPU side of a session: where its rows go, and what is said of it.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use tracer_abi::kernel::MemfdRecord;
+
+use super::Notice;
+use crate::event::Pid;
+use crate::record::gpu::{GpuRow, GpuSide, maps_cuda};
+use crate::record::injection;
+use crate::record::tree::Tree;
+use crate::store::{BundleWriter, Meta};
+
+/// How long the end of a recording waits for the shims' last buffers.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Most processes named in a sentence.
+const MAX_NAMED: usize = 4;
+
+/// The GPU side, and which processes should have one.
+#[derive(Default)]
+pub struct GpuLink {
+    side: GpuSide,
+    /// Processes that had the CUDA driver loaded when they were attached to.
+    cuda: BTreeSet<Pid>,
+    announced: bool,
+    problems: Vec<String>,
+    rows: u64,
+}
+
+impl GpuLink {
+    /// Looks for the rings of a tree that lives already, and for processes that use CUDA without one.
+    pub fn attach(&mut self, tree: &Tree) {
+        let members: Vec<Pid> = tree.members().collect();
+        self.side.scan(members.iter().copied());
+        self.cuda.extend(members.into_iter().filter(|&pid| maps_cuda(pid)));
+    }
+
+    /// Looks once more: a process may have been forked while the tree was taken in.
+    pub fn scan(&mut self, tree: &Tree) {
+        self.side.scan(tree.members());
+    }
+
+    /// Takes what has come, and says so when it is the first.
+    pub fn drain(
+        &mut self,
+        memfds: &[MemfdRecord],
+        tree: &mut Tree,
+        writer: &mut BundleWriter,
+        notify: &mut dyn FnMut(Notice),
+    ) {
+        for memfd in memfds {
+            self.side.notice_memfd(Pid(memfd.tgid as i32), memfd.fd);
+        }
+        let rows = &mut self.rows;
+        self.side.drain(&mut |row| push(row, rows, writer));
+        self.problems.extend(self.side.take_problems().iter().map(ToString::to_string));
+        for process in self.side.processes() {
+            tree.owns_gpu(Pid(process.pid));
+        }
+        if self.side.attached() && !self.announced {
+            self.announced = true;
+            let pids = self
+                .side
+                .processes()
+                .iter()
+                .filter(|process| process.records > 0)
+                .map(|process| process.pid)
+                .collect();
+            notify(Notice::GpuAttached { pids });
+        }
+    }
+
+    /// Asks the shims for the rest and takes it.
+    pub fn finish(&mut self, tree: &mut Tree, writer: &mut BundleWriter) {
+        let rows = &mut self.rows;
+        self.side.finish(PATIENCE, &mut |row| push(row, rows, writer));
+        self.problems.extend(self.side.take_problems().iter().map(ToString::to_string));
+        for process in self.side.processes() {
+            tree.owns_gpu(Pid(process.pid));
+        }
+    }
+
+    /// Rows that came.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// What `meta.json` says of the GPU side. `command`: gtrace started the root of the tree.
+    pub fn describe(&self, command: bool, meta: &mut Meta) {
+        meta.gpus = self.side.gpus();
+        meta.gpu_processes = self.side.processes();
+        meta.clock_residual_ns = self.side.clock_residual_ns();
+        meta.gpu_missing = self.missing(command, meta);
+    }
+
+    /// Why there is no GPU side, or not all of it.
+    fn missing(&self, command: bool, meta: &Meta) -> Option<String> {
+        let with_ring: BTreeSet<Pid> = meta.gpu_processes.iter().map(|process| Pid(process.pid)).collect();
+        let without: Vec<Pid> = self.cuda.difference(&with_ring).copied().collect();
+        if !without.is_empty() {
+            return Some(not_injected(&without));
+        }
+        if let Some(problem) = self.problems.first() {
+            return Some(format!("GPU side not attached: {problem}"));
+        }
+        if let Some((pid, reason)) =
+            meta.gpu_processes.iter().find_map(|process| Some((process.pid, process.refused.as_ref()?)))
+        {
+            return Some(format!("GPU side not attached: in process {pid} {reason}"));
+        }
+        if meta.gpu_processes.iter().any(|process| process.records > 0) {
+            return None;
+        }
+        Some(match (with_ring.first(), command) {
+            (Some(pid), _) => {
+                format!("GPU side not attached: process {pid} loaded the shim, but no GPU record came")
+            }
+            (None, true) => {
+                "no GPU side: no process of the command loaded the CUDA driver, or none with gtrace's shim"
+                    .to_owned()
+            }
+            (None, false) => "no GPU side: no recorded process used CUDA".to_owned(),
+        })
+    }
+}
+
+/// The sentence for processes that use CUDA and have no shim.
+fn not_injected(pids: &[Pid]) -> String {
+    let mut names: Vec<String> = pids.iter().take(MAX_NAMED).map(ToString::to_string).collect();
+    if pids.len() > MAX_NAMED {
+        names.push("…".to_owned());
+    }
+    let (noun, verb) = if pids.len() == 1 { ("process", "was") } else { ("processes", "were") };
+    format!(
+        "GPU side not attached: {noun} {} {verb} started without gtrace's shim; start the program under `gtrace run`, or \
+         with {}=…/{}; live injection is not in this version",
+        names.join(", "),
+        injection::VARIABLE,
+        injection::LIBRARY
+    )
+}
+
+fn push(row: GpuRow, rows: &mut u64, writer: &mut BundleWriter) {
+    match row {
+        GpuRow::Op(row) => {
+            *rows += 1;
+            writer.push(row);
+        }
+        GpuRow::Api(row) => {
+            *rows += 1;
+            writer.push(row);
+        }
+        GpuRow::Sync(row) => {
+            *rows += 1;
+            writer.push(row);
+        }
+        GpuRow::Overhead(row) => writer.push(row),
+        GpuRow::Clock(row) => writer.push(row),
+        GpuRow::Loss(row) => {
+            *writer.meta_mut().losses.entry(row.source.to_string()).or_default() += row.count.max(0) as u64;
+            writer.push(row);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::meta::GpuProcess;
+
+    #[test]
+    fn what_is_missing_is_said_exactly() {
+        let mut link = GpuLink::default();
+        let mut meta = Meta::default();
+        assert!(
+            link.missing(false, &meta).is_some_and(|reason| reason.contains("no recorded process used CUDA"))
+        );
+        link.cuda.insert(Pid(7));
+        let reason = link.missing(false, &meta).expect("a reason");
+        assert!(
+            reason.contains("process 7 was started without") && reason.contains("CUDA_INJECTION64_PATH="),
+            "{reason}"
+        );
+        meta.gpu_processes.push(GpuProcess { pid: 7, ..GpuProcess::default() });
+        assert!(link.missing(false, &meta).is_some_and(|reason| reason.contains("no GPU record came")));
+        meta.gpu_processes[0].records = 5;
+        assert_eq!(link.missing(false, &meta), None);
+        meta.gpu_processes[0].refused = Some("CUPTI is in use by another profiler".into());
+        assert!(link.missing(false, &meta).is_some_and(|reason| reason.contains("another profiler")));
+    }
+}

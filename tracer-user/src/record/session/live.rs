@@ -1,0 +1,244 @@
+//! The loop: wait, drain, write, until something ends the recording.
+
+use std::path::PathBuf;
+use std::process::Child;
+use std::time::Duration;
+
+use super::command::{hand_on, wait_for_command};
+use super::gpu_link::GpuLink;
+use super::{Notice, Recorded};
+use crate::event::{MonoNs, Text};
+use crate::record::assembler::Assembler;
+use crate::record::clocks;
+use crate::record::error::RecordError;
+use crate::record::losses::LossLedger;
+use crate::record::priority;
+use crate::record::probes::{Probes, RawRecord};
+use crate::record::rows::syscall_count_row;
+use crate::record::signals::{ProcessHandle, Signals, wait};
+use crate::store::BundleWriter;
+use crate::store::schema::{Loss, Process, Thread};
+
+/// Between two drains of the rings, at the least and at the most.
+const SHORTEST: Duration = Duration::from_millis(5);
+const LONGEST: Duration = Duration::from_millis(50);
+/// Records a drain should find: a tenth of what the ring holds.
+const WANTED_RECORDS: usize = 12_000;
+/// Records taken before the store and signals are looked at again.
+const BATCH: usize = 8_192;
+/// Losses and counts are taken so often.
+const SECOND_NS: i64 = 1_000_000_000;
+/// The living processes and threads are written so often, for the case that the recorder is killed.
+const SNAPSHOT_NS: i64 = 5 * SECOND_NS;
+
+/// A recording under way.
+pub struct Session {
+    probes: Probes,
+    assembler: Assembler,
+    writer: BundleWriter,
+    gpu: GpuLink,
+    ledger: LossLedger,
+    signals: Signals,
+    handle: ProcessHandle,
+    child: Option<Child>,
+    interval: Duration,
+    next_second: MonoNs,
+    next_snapshot: MonoNs,
+    malformed: u64,
+    rescanned: bool,
+}
+
+/// What a session is made of.
+pub struct Parts {
+    /// The kernel side, recording already.
+    pub probes: Probes,
+    /// With the tree as it was found.
+    pub assembler: Assembler,
+    /// The bundle.
+    pub writer: BundleWriter,
+    /// The GPU side.
+    pub gpu: GpuLink,
+    /// The signals that end it.
+    pub signals: Signals,
+    /// The root of the tree.
+    pub handle: ProcessHandle,
+    /// The command, if gtrace started it.
+    pub child: Option<Child>,
+}
+
+impl Session {
+    /// A session that began at `started`.
+    pub fn new(parts: Parts, started: MonoNs) -> Self {
+        Self {
+            probes: parts.probes,
+            assembler: parts.assembler,
+            writer: parts.writer,
+            gpu: parts.gpu,
+            ledger: LossLedger::new(started),
+            signals: parts.signals,
+            handle: parts.handle,
+            child: parts.child,
+            interval: LONGEST,
+            next_second: MonoNs(started.0 + SECOND_NS),
+            next_snapshot: started,
+            malformed: 0,
+            rescanned: false,
+        }
+    }
+
+    /// Records until something ends it, and says what (`meta.ended`).
+    pub fn run(&mut self, deadline: Option<MonoNs>, notify: &mut dyn FnMut(Notice)) -> &'static str {
+        loop {
+            let now = clocks::monotonic();
+            let left = deadline
+                .map_or(self.interval, |deadline| Duration::from_nanos((deadline - now).0.max(0) as u64));
+            let woken = wait(&self.signals, Some(&self.handle), self.interval.min(left));
+            let taken = self.drain();
+            self.adapt(taken);
+            let memfds = self.assembler.take_memfds();
+            self.gpu.drain(&memfds, self.assembler.tree_mut(), &mut self.writer, notify);
+            let now = clocks::monotonic();
+            if now >= self.next_second {
+                self.each_second(now);
+            }
+            if let Err(error) = self.writer.seal_due(now) {
+                return if error.is_disk_full() { "disk_full" } else { "failed" };
+            }
+            if woken.ended {
+                return "target_exited";
+            }
+            if woken.signal && self.signalled() {
+                return "interrupted";
+            }
+            if deadline.is_some_and(|deadline| now >= deadline) {
+                return "duration";
+            }
+        }
+    }
+
+    /// Takes everything that is in the ring. Bounded: a target that makes records as fast as they are taken must not
+    /// keep the loop from its other work.
+    fn drain(&mut self) -> usize {
+        const ROUNDS: usize = 32;
+        let mut all = 0;
+        for _ in 0..ROUNDS {
+            let (assembler, writer) = (&mut self.assembler, &mut self.writer);
+            let taken =
+                self.probes.drain(BATCH, &mut |record: RawRecord<'_>| assembler.take(&record, writer));
+            assembler.settle(clocks::monotonic(), writer);
+            all += taken;
+            if taken < BATCH {
+                break;
+            }
+        }
+        all
+    }
+
+    fn adapt(&mut self, taken: usize) {
+        if taken > WANTED_RECORDS {
+            self.interval = (self.interval / 2).max(SHORTEST);
+        } else if taken < WANTED_RECORDS / 4 {
+            self.interval = (self.interval * 5 / 4).min(LONGEST);
+        }
+    }
+
+    fn each_second(&mut self, now: MonoNs) {
+        self.next_second = MonoNs(now.0 + SECOND_NS);
+        self.take_losses(now);
+        if let Ok(counts) = self.probes.take_syscall_counts() {
+            self.writer.append(counts.iter().map(|(key, value)| syscall_count_row(key, value)).collect());
+        }
+        if !self.rescanned {
+            self.rescanned = true;
+            self.gpu.scan(self.assembler.tree());
+        }
+        self.writer.meta_mut().recorder_cpu_ns = clocks::own_cpu_ns();
+        self.gpu.describe(self.child.is_some(), self.writer.meta_mut());
+        if now >= self.next_snapshot {
+            self.next_snapshot = MonoNs(now.0 + SNAPSHOT_NS);
+            let (processes, threads) = self.assembler.tree_mut().living();
+            self.writer.snapshot(processes);
+            self.writer.snapshot(threads);
+        }
+    }
+
+    fn take_losses(&mut self, now: MonoNs) {
+        let Ok(totals) = self.probes.losses() else { return };
+        let lost_before = self.ledger.lost_events();
+        let mut rows = self.ledger.intervals(&totals, now);
+        let malformed = self.probes.malformed();
+        if malformed > self.malformed {
+            rows.push(Loss {
+                source: Text::from("ring.malformed"),
+                reason: Text::from("records of an unknown kind or length"),
+                pid: None,
+                start_ns: rows.first().map_or(MonoNs(now.0 - SECOND_NS), |row| row.start_ns),
+                end_ns: now,
+                count: (malformed - self.malformed) as i64,
+            });
+            self.malformed = malformed;
+        }
+        if self.ledger.lost_events() > lost_before {
+            // Giving way has cost events: from now on the recorder takes its share.
+            priority::take_share();
+        }
+        self.writer.append(rows);
+        self.writer.meta_mut().losses.extend(self.ledger.totals());
+    }
+
+    /// Whether the signals that came end the recording. With a command, they are the command's: the recording ends when
+    /// it does.
+    fn signalled(&mut self) -> bool {
+        if self.child.is_some() {
+            hand_on(&self.signals, &self.handle);
+            return false;
+        }
+        let mut any = false;
+        while self.signals.next().is_some() {
+            any = true;
+        }
+        any
+    }
+
+    /// Stops the probes, takes what is left, and closes the bundle.
+    pub fn finish(
+        mut self,
+        ending: &str,
+        output: PathBuf,
+        notify: &mut dyn FnMut(Notice),
+    ) -> Result<Recorded, RecordError> {
+        // The GPU side first: the host side then covers all the time that GPU records are from.
+        self.gpu.finish(self.assembler.tree_mut(), &mut self.writer);
+        self.probes.stop();
+        let ended = clocks::monotonic();
+        while self.drain() >= BATCH {}
+        let states = self.probes.threads().unwrap_or_default();
+        self.assembler.finish(&states, ended, &mut self.writer);
+        self.writer.snapshot(Vec::<Process>::new());
+        self.writer.snapshot(Vec::<Thread>::new());
+        if let Ok(counts) = self.probes.final_syscall_counts() {
+            self.writer.append(counts.iter().map(|(key, value)| syscall_count_row(key, value)).collect());
+        }
+        self.take_losses(ended);
+        self.writer.push(clocks::sample_realtime());
+        let misses: u64 = self.probes.recursion_misses().iter().map(|(_, misses)| misses).sum();
+        let mut meta = self.writer.meta_mut().clone();
+        meta.ended_ns = Some(ended.0);
+        ending.clone_into(&mut meta.ended);
+        meta.recorder_cpu_ns = clocks::own_cpu_ns();
+        meta.losses.insert("probe.recursion".to_owned(), misses);
+        self.gpu.describe(self.child.is_some(), &mut meta);
+        let events = self.assembler.events() + self.gpu.rows();
+        let lost = self.ledger.lost_events() + misses;
+        let (meta, failure) = match self.writer.finish(meta.clone()) {
+            Ok(meta) => (meta, None),
+            Err(error) => (meta, Some(error)),
+        };
+        priority::take_share();
+        let command = match self.child {
+            Some(child) => Some(wait_for_command(child, &self.signals, &self.handle, notify)?),
+            None => None,
+        };
+        Ok(Recorded { output, meta, events, lost, command, failure })
+    }
+}

@@ -1,0 +1,191 @@
+//! A recording from its beginning to its end.
+//!
+//! One thread drains the kernel's ring and the shims' on a timer (nothing is woken per event), makes rows and hands them
+//! to the store, whose own thread writes them. Both are niced: on a machine that is short of CPUs the recorder gives way
+//! to what it records, until that would cost events.
+
+mod command;
+mod gpu_link;
+mod live;
+mod name;
+
+use std::path::PathBuf;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use tracer_abi::kernel::ThreadState;
+
+use super::assembler::Assembler;
+use super::clocks;
+use super::describe::describe;
+use super::error::RecordError;
+use super::launch::{CommandLine, HeldCommand};
+use super::preflight;
+use super::priority;
+use super::probes::{LoadConfig, ProbeError, Probes};
+use super::signals::{ProcessHandle, Signals, wait};
+use super::tree::{Follow, SnapshotError, Tree, attach_to};
+use crate::event::{MonoNs, Pid, Text, Tid};
+use crate::store::{BundleWriter, Meta, Owner, StoreError};
+use gpu_link::GpuLink;
+use live::{Parts, Session};
+use name::default_output;
+
+pub use command::exit_code;
+
+/// What to record.
+#[derive(Clone, Debug)]
+pub enum Target {
+    /// A running process and all its descendants.
+    Attach(Pid),
+    /// A command, from its start.
+    Run(CommandLine),
+}
+
+/// How to record it.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// What.
+    pub target: Target,
+    /// The bundle's folder; `None`: `NAME-PID-TIME.gtrace` in the working directory.
+    pub output: Option<PathBuf>,
+    /// Ends the recording.
+    pub duration: Option<Duration>,
+    /// Whom the bundle is given to.
+    pub owner: Option<Owner>,
+}
+
+/// What happens meanwhile, for a person to read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// The host side records.
+    HostAttached {
+        /// The root of the tree.
+        root: Pid,
+        /// Its name.
+        name: Text,
+        /// Processes found.
+        processes: usize,
+        /// Threads found.
+        threads: usize,
+        /// The bundle.
+        output: PathBuf,
+        /// Probes that are missing.
+        missing_probes: Vec<String>,
+    },
+    /// The first GPU record came through.
+    GpuAttached {
+        /// From these processes.
+        pids: Vec<i32>,
+    },
+    /// The recording has ended; the command goes on.
+    CommandGoesOn,
+    /// The recording ends.
+    Ending(&'static str),
+}
+
+/// A finished recording.
+#[derive(Debug)]
+pub struct Recorded {
+    /// The bundle.
+    pub output: PathBuf,
+    /// Its `meta.json`.
+    pub meta: Meta,
+    /// Records that came.
+    pub events: u64,
+    /// Records that were lost.
+    pub lost: u64,
+    /// How the command ended, if one was run.
+    pub command: Option<ExitStatus>,
+    /// Why not all of it could be written. What was written is readable.
+    pub failure: Option<StoreError>,
+}
+
+/// Records.
+///
+/// # Errors
+/// Nothing was recorded, and nothing is left behind.
+pub fn record(request: &Request, notify: &mut dyn FnMut(Notice)) -> Result<Recorded, RecordError> {
+    preflight::check_rights()?;
+    if let Target::Attach(pid) = request.target {
+        preflight::check_target(pid)?;
+    }
+    if let Some(output) = &request.output {
+        preflight::check_output(output)?;
+    }
+    // Before any thread is made, since threads inherit which signals are caught.
+    let signals = Signals::catch()?;
+    let held = match &request.target {
+        Target::Run(line) => Some(HeldCommand::fork(line).map_err(|source| command_error(line, source))?),
+        Target::Attach(_) => None,
+    };
+    let root = match (&request.target, &held) {
+        (Target::Attach(pid), _) => *pid,
+        (Target::Run(_), held) => held.as_ref().map_or(Pid(0), HeldCommand::pid),
+    };
+    let handle = ProcessHandle::open(root)?;
+    let mut probes = Probes::load(&LoadConfig::default())?;
+    let started = clocks::monotonic();
+    let clock = clocks::sample_realtime();
+    let mut tree = Tree::new(started);
+    attach_to(&mut tree, &mut probes, root, started).map_err(|error| match error {
+        SnapshotError::Ended(pid) => RecordError::EndedMeanwhile(pid),
+        SnapshotError::Probes(error) => error.into(),
+    })?;
+    if wait(&signals, Some(&handle), Duration::ZERO).ended {
+        return Err(RecordError::EndedMeanwhile(root));
+    }
+    let (processes, threads) = tree.living();
+    let found = processes.iter().find(|process| process.pid == root);
+    let name = found.map(|process| process.comm.clone()).unwrap_or_default();
+    let output = request.output.clone().unwrap_or_else(|| default_output(&request.target, &name, root));
+    let meta = describe(&request.target, root, found, probes.statuses(), started, &clock);
+    let missing_probes =
+        probes.statuses().iter().filter(|probe| !probe.attached).map(|probe| probe.name.clone()).collect();
+    priority::yield_to_others();
+    let mut writer = BundleWriter::create(&output, meta, request.owner)?;
+    writer.push(clock);
+    let child = match (held, &request.target) {
+        (Some(held), Target::Run(line)) => match held.release() {
+            Ok(child) => Some(child),
+            Err(source) => {
+                drop(writer);
+                // Made a moment ago, and nothing is in it but what gtrace wrote.
+                let _ = std::fs::remove_dir_all(&output);
+                return Err(command_error(line, source));
+            }
+        },
+        _ => None,
+    };
+    notify(Notice::HostAttached {
+        root,
+        name,
+        processes: processes.len(),
+        threads: threads.len(),
+        output: output.clone(),
+        missing_probes,
+    });
+    let mut gpu = GpuLink::default();
+    gpu.attach(&tree);
+    let deadline = request.duration.map(|duration| MonoNs(started.0 + duration.as_nanos() as i64));
+    let assembler = Assembler::new(started, tree);
+    let mut session = Session::new(Parts { probes, assembler, writer, gpu, signals, handle, child }, started);
+    let ending = session.run(deadline, notify);
+    notify(Notice::Ending(ending));
+    session.finish(ending, output, notify)
+}
+
+fn command_error(line: &CommandLine, source: std::io::Error) -> RecordError {
+    let program = line.words.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
+    RecordError::Command { program, source }
+}
+
+impl Follow for Probes {
+    type Error = ProbeError;
+    fn follow(&mut self, pid: Pid) -> Result<(), ProbeError> {
+        self.track_process(pid.0 as u32)
+    }
+    fn insert_blocked(&mut self, tid: Tid, state: &ThreadState) -> Result<(), ProbeError> {
+        self.insert_blocked_thread(tid.0 as u32, *state)
+    }
+}
