@@ -4,7 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::report::open;
 use super::{ExitStatus, Failure, Moment, Result, Ui};
+use crate::event::{GapId, MonoNs};
+use crate::report::explain::{Choice, ExplainError, explain, render};
 
 /// Arguments of `gtrace explain`.
 #[derive(Debug, Args)]
@@ -24,9 +27,39 @@ pub struct ExplainArgs {
 ///
 /// # Errors
 /// The recording cannot be read, there is no such gap, or stdout cannot be written.
-pub fn run(args: &ExplainArgs, _ui: &Ui) -> Result<ExitStatus> {
-    Err(Failure::new(format!("cannot explain a gap of {}", args.bundle.display()))
-        .because("this build has no report")
-        .try_this("use a later build")
-        .into())
+pub fn run(args: &ExplainArgs, ui: &Ui) -> Result<ExitStatus> {
+    let bundle = open(&args.bundle)?;
+    let choice = match (args.gap, args.at) {
+        (Some(gap), _) => Choice::Gap(GapId(gap)),
+        (None, Some(moment)) => Choice::At(moment.resolve(MonoNs(bundle.meta().started_ns))),
+        (None, None) => Choice::Longest,
+    };
+    let progress = ui.progress("looking the gap up", None);
+    let explanation = explain(&bundle, choice).map_err(|error| failure(args, &error))?;
+    drop(progress);
+    ui.print(&render(&explanation, ui.style()))?;
+    if explanation.imbalance_ns() != 0 {
+        ui.warn(
+            "the gap is not covered exactly: this is an error of gtrace, please report it with the recording",
+        );
+        return Ok(ExitStatus::Failed);
+    }
+    Ok(ExitStatus::Done)
+}
+
+fn failure(args: &ExplainArgs, error: &ExplainError) -> Failure {
+    let bundle = args.bundle.display();
+    let failure = Failure::new(format!("cannot explain a gap of {bundle}")).because(error.to_string());
+    match error {
+        ExplainError::Store(_) => failure,
+        ExplainError::NoGaps => {
+            failure.try_this(format!("gtrace report {bundle} says what the recording holds"))
+        }
+        ExplainError::NoGapThere { nearest, .. } => {
+            failure.try_this(format!("gtrace explain {bundle} --gap {nearest}"))
+        }
+        ExplainError::NoSuchGap(..) => {
+            failure.try_this(format!("gtrace report {bundle} lists the longest gaps"))
+        }
+    }
 }

@@ -8,6 +8,7 @@ mod cpu_time;
 mod devices;
 mod disks;
 pub mod escape;
+pub mod explain;
 pub mod findings;
 mod gap_list;
 mod histogram;

@@ -6,7 +6,7 @@ use super::model::ThreadName;
 use crate::store::schema::{Process, Thread};
 
 /// Looks threads up by their ids. An id that was used again means the thread that had it last.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Names {
     threads: HashMap<(i32, i32), (String, Option<String>)>,
     processes: HashMap<i32, String>,

@@ -11,6 +11,13 @@ pub fn cause(code: &str) -> &'static str {
         .map_or("of a cause that this version has no words for", |(_, words)| words)
 }
 
+/// The same as part of a sentence: `because the disk was reading`, `unknown: events were lost here`.
+#[must_use]
+pub fn because(code: &str) -> String {
+    let words = cause(code);
+    if is_prefix("unknown", code) { words.to_owned() } else { format!("because {words}") }
+}
+
 /// Whether `prefix` is the code or a family that holds it: `storage.read` holds `storage.read.device`.
 #[must_use]
 pub fn is_prefix(prefix: &str, code: &str) -> bool {

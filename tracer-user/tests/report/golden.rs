@@ -1,10 +1,12 @@
 //! What a person reads, kept as snapshots. `INSTA_UPDATE=always cargo test -p gtrace --test report` rewrites them.
 
+use gtrace::event::{GapId, MonoNs};
+use gtrace::report::explain::{Choice, ExplainError, explain, render};
 use gtrace::report::model::Report;
 use gtrace::report::text::style::Style;
 use gtrace::report::{load, text};
 
-use super::scene::Scene;
+use super::scene::{MS, START, Scene};
 use super::scenes;
 
 /// The report of a scene, as if it lay in `made.gtrace`.
@@ -49,6 +51,39 @@ fn hostile() {
     insta::assert_snapshot!(plain(scenes::hostile()));
 }
 
+fn explained(scene: Scene, choice: Choice) -> String {
+    let (_folder, bundle) = scene.bundle();
+    let explanation = explain(&bundle, choice).expect("there is such a gap");
+    assert_eq!(explanation.imbalance_ns(), 0);
+    render(&explanation, Style { colors: false, columns: 120 })
+}
+
+#[test]
+fn explain_a_loader_gap() {
+    insta::assert_snapshot!(explained(scenes::loader_bound(), Choice::Gap(GapId(3))));
+}
+
+#[test]
+fn explain_a_lossy_gap() {
+    insta::assert_snapshot!(explained(scenes::lossy(), Choice::Longest));
+}
+
+#[test]
+fn explain_a_dependency() {
+    insta::assert_snapshot!(explained(scenes::two_devices(), Choice::At(MonoNs(START + 40 * MS))));
+}
+
+#[test]
+fn a_gap_that_is_not_there_is_said_to_be_so() {
+    let (_folder, bundle) = scenes::two_devices().bundle();
+    let error = |choice| explain(&bundle, choice).expect_err("there is no such gap").to_string();
+    assert_eq!(error(Choice::Gap(GapId(7))), "there is no gap 7; they are numbered from 0 to 1");
+    let there = error(Choice::At(MonoNs(START + 100 * MS)));
+    assert_eq!(there, "no GPU had a gap at that time; the nearest gap is 1, 8 ms away");
+    let (_folder, bundle) = scenes::no_gpu().bundle();
+    assert!(matches!(explain(&bundle, Choice::Longest), Err(ExplainError::NoGaps)));
+}
+
 #[test]
 fn json() {
     let json = serde_json::to_string_pretty(&report(scenes::two_devices())).expect("a report is JSON");
@@ -59,7 +94,10 @@ fn json() {
 fn hostile_names_reach_no_terminal() {
     for colors in [false, true] {
         for columns in [80, 120] {
-            let page = text::render(&report(scenes::hostile()), Style { colors, columns });
+            let style = Style { colors, columns };
+            let (_folder, bundle) = scenes::hostile().bundle();
+            let explanation = explain(&bundle, Choice::Longest).expect("there is a gap");
+            let page = text::render(&report(scenes::hostile()), style) + &render(&explanation, style);
             for line in page.lines() {
                 let bare = without_looks(line);
                 assert!(

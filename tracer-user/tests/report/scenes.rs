@@ -63,7 +63,7 @@ pub fn loader_bound() -> Scene {
         let read = hop(WORKER, "python3", "blocked", Some("pread64"), Some(&file), Some("block completion"));
         let decode = hop(WORKER, "python3", "running", None, Some("/usr/bin/python3.11"), None);
         let mut reading = chain(read);
-        reading.push(hop(WORKER, "python3", "device", None, Some("nvme0n1"), None));
+        reading.push(hop((0, 0), "nvme0n1", "device", None, Some(&file), None));
         let launch = at + 13 * MS + 40_000;
         scene.op(0, "kernel", "sgemm_128x64", launch + 20_000, launch + 6 * MS);
         scene.gap(

@@ -8,7 +8,7 @@ use crate::report::advice;
 use crate::report::findings::{percent, share};
 use crate::report::model::{Cause, Device, Report};
 use crate::report::table::{Align, TextTable};
-use crate::report::wording::is_prefix;
+use crate::report::wording::{self, is_prefix};
 
 /// Causes on the first screen; the others are summed up in one line.
 const CAUSES_SHOWN: usize = 6;
@@ -122,7 +122,7 @@ fn causes(page: &mut Page, report: &Report) {
         table.row(vec![
             time(cause.ns),
             percent(cause.ns, gap_ns),
-            format!("because {}", cause.says),
+            wording::because(&cause.cause),
             shown(&cause.cause),
         ]);
     }
@@ -132,7 +132,7 @@ fn causes(page: &mut Page, report: &Report) {
         table.row(vec![time(ns), percent(ns, gap_ns), words, String::new()]);
     }
     let lines = table.lines(page.style.columns.saturating_sub(2));
-    let indent = lines.first().map_or(0, |line| line.find("because").unwrap_or(0)) + 2;
+    let indent = 2 + lines.first().map_or(0, |line| line.find(" %").map_or(0, |percent| percent + 4));
     for (index, line) in lines.iter().enumerate() {
         page.line(&format!("  {line}"));
         let place = shown_causes.get(index).map(|(_, cause)| where_most(cause)).unwrap_or_default();
