@@ -7,10 +7,11 @@ use super::{RecordHeader, THREAD_NAME_BYTES};
 #[derive(Clone, Copy, Debug)]
 pub struct BlockRecord {
     pub header: RecordHeader,
-    /// Unique within a recording, never 0: `cpu << 48 | counter`. A wake edge names it.
+    /// Unique within a recording, never 0 (`cpu << 48 | counter`). A wake edge names it.
     pub request_id: u64,
     pub sector: u64,
     pub queued_ns: u64,
+    /// 0: it never reached the driver as such, or did so before recording began.
     pub issued_ns: u64,
     pub completed_ns: u64,
     /// The task that submitted its first bio, 0 if unknown.

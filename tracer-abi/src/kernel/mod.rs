@@ -19,7 +19,7 @@ pub use setup::{
     COUNT_CACHE, CachedCount, CountCache, CountKey, CountValue, KernelConfig, LossClass, Offsets,
     SYSCALL_TABLE, SyscallClass, THREAD_NAME_BYTES, ThreadState,
 };
-pub use syscall::{SyscallRecord, syscall_flags};
+pub use syscall::{COMPAT_CALL, SyscallRecord, syscall_flags};
 pub use waker::{Waker, WakerKind};
 
 /// What a record is. The first field of every record.

@@ -75,14 +75,6 @@ pub struct Offsets {
     pub hrtimer_function: u32,
     pub timer_function: u32,
     pub irqaction_name: u32,
-    /// Argument of `sched_switch` that is the previous task: 1 (2 on 5.18.0, where `prev_state` came before it).
-    pub switch_prev_arg: u32,
-    /// Argument of `sched_switch` that is `prev_state`; [`Self::ABSENT`] before 5.18: read it from the task.
-    pub switch_state_arg: u32,
-    /// 1 where `block_rq_issue` has `(queue, request)` as arguments (before 5.11), 0 where it has `(request)`.
-    pub rq_arg: u32,
-    /// 1 where `block_bio_queue` has `(queue, bio)` as arguments (before 5.11), 0 where it has `(bio)`.
-    pub bio_arg: u32,
     /// Offset in `pt_regs` of the 64 bytes that hold the six arguments of a system call.
     pub regs_window: u32,
     /// Where in that window each argument is, in units of 8 bytes.

@@ -2,9 +2,12 @@
 
 use super::{ObjectId, RecordHeader};
 
+/// The number of every 32-bit system call (i386, x32, arm): their tables differ, so the real one is not kept.
+pub const COMPAT_CALL: i32 = -2;
+
 /// Bits of [`SyscallRecord::flags`].
 pub mod syscall_flags {
-    /// A 32-bit call (other numbers): counted as unknown.
+    /// A 32-bit call: it has numbers of its own, `nr` is [`super::COMPAT_CALL`].
     pub const COMPAT: u32 = 1;
     /// Began before recording did: `start_ns` is the beginning of the recording.
     pub const BEFORE_ATTACH: u32 = 2;
@@ -27,6 +30,7 @@ pub struct SyscallRecord {
     pub blocked_ns: u64,
     pub result: i64,
     pub args: [u64; 6],
+    /// Its number, or [`COMPAT_CALL`].
     pub nr: i32,
     /// [`syscall_flags`].
     pub flags: u32,

@@ -101,9 +101,12 @@ pub(super) fn load(config: &LoadConfig) -> Result<Loaded, ProbeError> {
     let mut ebpf = loader.load(object).map_err(ProbeError::Load)?;
     let mut links = BTreeMap::new();
     let mut statuses = Vec::with_capacity(PROGRAMS.len());
-    let wanted =
-        PROGRAMS.iter().filter(|spec| spec.only_on.is_none_or(|arch| arch == std::env::consts::ARCH));
-    for spec in wanted.clone() {
+    let wanted: Vec<&ProgramSpec> = PROGRAMS.iter().filter(|spec| is_for_this_kernel(spec, &btf)).collect();
+    if !wanted.iter().any(|spec| spec.tracepoint == "sched_switch") {
+        let reason = format!("its arguments are {:?}", btf.tracepoint_arguments("sched_switch"));
+        return Err(ProbeError::Essential { program: "sched_switch", reason });
+    }
+    for &spec in &wanted {
         let outcome = attach(&mut ebpf, spec);
         if let (true, Err(reason)) = (spec.essential, &outcome) {
             return Err(ProbeError::Essential { program: spec.program, reason: reason.clone() });
@@ -152,6 +155,13 @@ pub(super) fn detach(ebpf: &mut Ebpf, program: &str, link: RawTracePointLinkId) 
         // A link that cannot be detached now is closed with the object.
         let _ = program.detach(link);
     }
+}
+
+fn is_for_this_kernel(spec: &ProgramSpec, btf: &Btf) -> bool {
+    spec.only_on.is_none_or(|arch| arch == std::env::consts::ARCH)
+        && spec.arguments.is_none_or(|arguments| {
+            btf.tracepoint_arguments(spec.tracepoint).is_some_and(|found| found == arguments)
+        })
 }
 
 /// The kernel's reason in one line: of a verifier's log, its last lines are what matters.

@@ -27,7 +27,6 @@ pub fn resolve(btf: &Btf) -> Result<Offsets, MissingField> {
     let either = |first: (&str, &str), second: (&str, &str)| {
         btf.member_offset(first.0, first.1).unwrap_or_else(|| want(second.0, second.1))
     };
-    let switch = switch_arguments(btf);
     let (regs_window, regs_index) = arch::argument_registers(btf)
         .ok_or(MissingField { structure: "pt_regs", field: "the registers of the arguments" })?;
     Ok(Offsets {
@@ -88,26 +87,7 @@ pub fn resolve(btf: &Btf) -> Result<Offsets, MissingField> {
         hrtimer_function: want("hrtimer", "function"),
         timer_function: want("timer_list", "function"),
         irqaction_name: want("irqaction", "name"),
-        switch_prev_arg: switch.0,
-        switch_state_arg: switch.1,
-        rq_arg: last_argument(btf, "block_rq_issue", "request *"),
-        bio_arg: last_argument(btf, "block_bio_queue", "bio *"),
         regs_window,
         regs_index,
     })
-}
-
-/// Positions of the previous task and of `prev_state` among the arguments of `sched_switch`; the next task follows the
-/// previous one.
-fn switch_arguments(btf: &Btf) -> (u32, u32) {
-    let arguments = btf.tracepoint_arguments("sched_switch").unwrap_or_default();
-    let position = |name: &str| arguments.iter().position(|argument| argument == name).map(|at| at as u32);
-    (position("task_struct *").unwrap_or(1), position("unsigned int").unwrap_or(Offsets::ABSENT))
-}
-
-/// Position of the argument of this type, 0 if it cannot be told.
-fn last_argument(btf: &Btf, tracepoint: &str, name: &str) -> u32 {
-    btf.tracepoint_arguments(tracepoint)
-        .and_then(|arguments| arguments.iter().position(|argument| argument == name))
-        .map_or(0, |at| at as u32)
 }

@@ -14,6 +14,8 @@ pub struct ProgramSpec {
     pub unknowable: &'static [&'static str],
     /// Processors that have the tracepoint: elsewhere its absence is no loss.
     pub only_on: Option<&'static str>,
+    /// The arguments of the tracepoint for which this program is written, where there is a program for others too.
+    pub arguments: Option<&'static [&'static str]>,
 }
 
 const fn essential(tracepoint: &'static str) -> ProgramSpec {
@@ -24,18 +26,12 @@ const fn essential(tracepoint: &'static str) -> ProgramSpec {
         essential: true,
         unknowable: &["*"],
         only_on: None,
+        arguments: None,
     }
 }
 
 const fn optional(tracepoint: &'static str, unknowable: &'static [&'static str]) -> ProgramSpec {
-    ProgramSpec {
-        program: tracepoint,
-        tracepoint,
-        partner: None,
-        essential: false,
-        unknowable,
-        only_on: None,
-    }
+    ProgramSpec { essential: false, unknowable, ..essential(tracepoint) }
 }
 
 const fn half(
@@ -43,14 +39,7 @@ const fn half(
     partner: &'static str,
     unknowable: &'static [&'static str],
 ) -> ProgramSpec {
-    ProgramSpec {
-        program: tracepoint,
-        tracepoint,
-        partner: Some(partner),
-        essential: false,
-        unknowable,
-        only_on: None,
-    }
+    ProgramSpec { partner: Some(partner), ..optional(tracepoint, unknowable) }
 }
 
 const fn half_on(
@@ -108,5 +97,14 @@ pub const PROGRAMS: &[ProgramSpec] = &[
     essential("sched_waking"),
     essential("sys_exit"),
     essential("sys_enter"),
-    essential("sched_switch"),
+    ProgramSpec { arguments: Some(SWITCH), ..essential("sched_switch") },
+    ProgramSpec {
+        program: "sched_switch_before_5_18",
+        arguments: Some(SWITCH_BEFORE_5_18),
+        ..essential("sched_switch")
+    },
 ];
+
+/// 5.18 and later (5.18.0 alone passes them in another order, and is refused).
+const SWITCH: &[&str] = &["bool", "task_struct *", "task_struct *", "unsigned int"];
+const SWITCH_BEFORE_5_18: &[&str] = &["bool", "task_struct *", "task_struct *"];

@@ -1,0 +1,81 @@
+//! The maps. Sizes marked so are set by the loader.
+
+use aya_ebpf::macros::map;
+use aya_ebpf::maps::{Array, HashMap, LruHashMap, PerCpuArray, RingBuf, Stack};
+use tracer_abi::kernel::{CountCache, CountKey, CountValue, LossClass, ThreadState};
+
+use crate::block::{Request, Submitter};
+use crate::cpu::CpuState;
+use crate::path::PathKey;
+
+/// `BPF_F_MMAPABLE`: user space changes single bytes, which a read-modify-write through the system call could not do
+/// beside the programs.
+const MMAPABLE: u32 = 1 << 10;
+
+/// Every record. Size set by the loader.
+#[map]
+pub static EVENTS: RingBuf = RingBuf::with_byte_size(1 << 16, 0);
+
+/// Membership of processes: one byte for each tgid, eight to an element. An array look-up is inlined by the JIT, so a
+/// process that is not recorded pays about 3 ns for it where a hash map takes 15. Size set by the loader.
+#[map]
+pub static PROCESSES: Array<[u8; 8]> = Array::with_max_entries(1, MMAPABLE);
+
+/// For each tid its slot in `THREADS`, 0 if none, four to an element. The fast copy of `THREAD_INDEX`. Size set by the
+/// loader.
+#[map]
+pub static SLOTS: Array<[u16; 4]> = Array::with_max_entries(1, 0);
+
+/// Slots that are free. Filled by the loader.
+#[map]
+pub static FREE_SLOTS: Stack<u32> = Stack::with_max_entries(1, 0);
+
+/// Threads by slot; slot 0 is never used. Size set by the loader.
+#[map]
+pub static THREADS: Array<ThreadState> = Array::with_max_entries(1, 0);
+
+/// Counts of fast calls by slot. Size set by the loader.
+#[map]
+pub static COUNT_CACHES: Array<CountCache> = Array::with_max_entries(1, 0);
+
+/// The slot of each recorded tid: decides when two CPUs meet a thread for the first time at once. Size set by the
+/// loader.
+#[map]
+pub static THREAD_INDEX: HashMap<u32, u32> = HashMap::with_max_entries(1, 0);
+
+/// Threads that were blocked before recording began, from user space, until the kernel sees them.
+#[map]
+pub static SEEDS: HashMap<u32, ThreadState> = HashMap::with_max_entries(16_384, 0);
+
+/// Counts that left a thread's cache.
+#[map]
+pub static SYSCALL_COUNTS: HashMap<CountKey, CountValue> = HashMap::with_max_entries(32_768, 0);
+
+/// What could not be recorded.
+#[map]
+pub static LOSSES: PerCpuArray<u64> = PerCpuArray::with_max_entries(LossClass::COUNT, 0);
+
+/// What each CPU is doing.
+#[map]
+pub static CPUS: PerCpuArray<CpuState> = PerCpuArray::with_max_entries(1, 0);
+
+/// Who made a bio, from its queueing to the issue of its request. Evicting the oldest replaces a hook on every end of a
+/// bio: a merged bio leaves its entry behind.
+#[map]
+pub static BIOS: LruHashMap<u64, Submitter> = LruHashMap::with_max_entries(16_384, 0);
+
+/// Requests that the driver has.
+#[map]
+pub static REQUESTS: HashMap<u64, Request> = HashMap::with_max_entries(16_384, 0);
+
+/// Requests in flight by queue.
+#[map]
+pub static IN_FLIGHT: HashMap<u64, u64> = HashMap::with_max_entries(4_096, 0);
+
+/// Objects whose path was sent.
+#[map]
+pub static PATHS_SENT: LruHashMap<PathKey, u8> = LruHashMap::with_max_entries(65_536, 0);
+
+/// Room for what was read from a target's memory.
+#[map]
+pub static SCRATCH: PerCpuArray<[u64; 32]> = PerCpuArray::with_max_entries(1, 0);

@@ -1,0 +1,157 @@
+//! Task switches: a thread leaves its CPU, another comes back and its off-CPU interval is written.
+
+use aya_ebpf::macros::raw_tracepoint;
+use aya_ebpf::programs::RawTracePointContext;
+use tracer_abi::kernel::{
+    LossClass, OffCpuRecord, RecordKind, SyscallClass, ThreadState, WakerKind, off_cpu_flags,
+};
+
+use crate::config::{self, off};
+use crate::cpu::{self, CpuState};
+use crate::kernel::now_ns;
+use crate::threads::{self, First};
+use crate::{emit, kernel, object, runq};
+
+/// `TASK_DEAD`: the task's last switch. (`include/linux/sched.h`, since 4.14)
+const TASK_DEAD: u32 = 0x80;
+/// A wake-up that came before the switch-out belongs to it only if it came while the scheduler was already taking the
+/// thread off: microseconds, at most a load balance. An older one was for a wait that did not come to sleep.
+const PENDING_NS: u64 = 1_000_000;
+
+/// 5.18 and later pass `prev_state` (5.18 itself in another place: the loader refuses it).
+#[raw_tracepoint(tracepoint = "sched_switch")]
+pub fn sched_switch(ctx: RawTracePointContext) -> i32 {
+    let (preempt, next): (u64, u64) = (ctx.arg(0), ctx.arg(2));
+    let state: u32 = ctx.arg(3);
+    switch(preempt & 0xff != 0, next, state);
+    0
+}
+
+/// Before 5.18: the state is still in the task.
+#[raw_tracepoint(tracepoint = "sched_switch")]
+pub fn sched_switch_before_5_18(ctx: RawTracePointContext) -> i32 {
+    let (preempt, next): (u64, u64) = (ctx.arg(0), ctx.arg(2));
+    switch(preempt & 0xff != 0, next, kernel::current_word::<u32>(off!(task_state)));
+    0
+}
+
+#[inline(always)]
+fn switch(preempt: bool, next: u64, prev_state: u32) {
+    let now = now_ns();
+    let Some(cpu) = cpu::this() else { return };
+    // The previous task is still the current one.
+    let (prev_tid, prev_tgid) = kernel::current_ids();
+    // SAFETY: this CPU's element of the map.
+    unsafe {
+        if (*cpu).depth != 0 {
+            // A CPU that switches tasks is in no interrupt: an exit was missed.
+            (*cpu).depth = 0;
+            emit::lost(LossClass::IrqDepthReset);
+        }
+        runq::push(cpu, now, prev_tid, prev_tgid);
+        if prev_tid != 0 {
+            leave(now, prev_tid, prev_tgid, preempt, prev_state);
+        }
+        let (next_tid, next_tgid) = kernel::task_ids(next);
+        if next_tid != 0 {
+            // A kernel thread that is not known yet has not slept under our eyes: nothing to write.
+            if let Some(state) = threads::find_or_make(next_tid, next_tgid, First::Off, || 0) {
+                come(cpu, now, state, next_tid, next_tgid);
+            }
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn leave(now: u64, tid: u32, tgid: u32, preempt: bool, prev_state: u32) {
+    if !preempt && prev_state & TASK_DEAD != 0 {
+        threads::free(tid);
+        return;
+    }
+    let flags = || kernel::current_word::<u32>(off!(task_flags));
+    let Some(state) = threads::find_or_make(tid, tgid, First::Running, flags) else { return };
+    // A task that was about to sleep with a signal pending is not put to sleep, and its state is set back to running;
+    // older kernels still pass the state that it had.
+    let blocked = !preempt && prev_state != 0 && kernel::current_word::<u32>(off!(task_state)) != 0;
+    // SAFETY: the thread's element of the map.
+    unsafe {
+        (*state).off_cpu = kernel::this_cpu();
+        let flags = (*state).flags & off_cpu_flags::KERNEL_THREAD;
+        if blocked {
+            (*state).flags = flags;
+            (*state).off_state = prev_state;
+            if now.wrapping_sub((*state).woken_ns) > PENDING_NS {
+                (*state).woken_ns = 0;
+                (*state).waker.kind = WakerKind::None as u32;
+            }
+            read_object(state, tgid);
+        } else {
+            (*state).flags = flags | off_cpu_flags::PREEMPTED;
+            (*state).off_state = 0;
+            (*state).woken_ns = now;
+            (*state).waker.kind = WakerKind::None as u32;
+        }
+        (*state).off_ns = now;
+    }
+}
+
+/// Reads the object of the call that blocks, at its first block: the call holds a reference to it by now, and another
+/// thread that closes and reuses the descriptor during the wait cannot mislabel it.
+#[inline(always)]
+unsafe fn read_object(state: *mut ThreadState, tgid: u32) {
+    // SAFETY: the caller's contract: the current thread's element of the map.
+    unsafe {
+        if (*state).object.kind != 0 {
+            return;
+        }
+        let fd = match config::syscall_class((*state).syscall_nr) {
+            class if class == SyscallClass::Fd0 as u8 => (*state).args[0],
+            class if class == SyscallClass::Fd1 as u8 => (*state).args[1],
+            class if class == SyscallClass::Fd4 as u8 => (*state).args[4],
+            _ => return,
+        };
+        object::of_descriptor(fd as i32, tgid, &raw mut (*state).object);
+    }
+}
+
+#[inline(always)]
+unsafe fn come(cpu: *mut CpuState, now: u64, state: *mut ThreadState, tid: u32, tgid: u32) {
+    // SAFETY: the caller's contract: the thread's element of the map, this CPU's state.
+    unsafe {
+        let (off, woken, flags) = ((*state).off_ns, (*state).woken_ns, (*state).flags);
+        let kernel_thread = flags & off_cpu_flags::KERNEL_THREAD != 0;
+        if off == 0 && kernel_thread && woken == 0 {
+            return;
+        }
+        let preempted = flags & off_cpu_flags::PREEMPTED != 0;
+        // A wake-up that came before the switch-out ends the wait at its beginning.
+        let woken = if woken != 0 && woken < off { off } else { woken };
+        if (*state).syscall_nr != -1 && !preempted && off != 0 {
+            let until = if woken == 0 { now } else { woken };
+            (*state).syscall_blocked_ns += until.saturating_sub(off);
+        }
+        if let Some(mut entry) = emit::reserve::<OffCpuRecord>(LossClass::RingOffCpu) {
+            let record = entry.as_mut_ptr();
+            (*record).header = emit::header(RecordKind::OffCpu, now);
+            (*record).tid = tid;
+            (*record).tgid = tgid;
+            (*record).off_ns = off;
+            (*record).woken_ns = woken;
+            (*record).on_ns = now;
+            (*record).syscall_start_ns = (*state).syscall_start_ns;
+            (*record).syscall_nr = (*state).syscall_nr;
+            (*record).off_state = (*state).off_state;
+            (*record).flags = if off == 0 { flags | off_cpu_flags::BEFORE_ATTACH } else { flags };
+            (*record).off_cpu = (*state).off_cpu;
+            (*record).on_cpu = kernel::this_cpu();
+            (*record).waker = (*state).waker;
+            (*record).args0 = (*state).args[0];
+            runq::account(cpu, if woken == 0 { now } else { woken }, now, record);
+            emit::submit(entry);
+        }
+        (*state).off_ns = 0;
+        (*state).woken_ns = 0;
+        (*state).waker.kind = WakerKind::None as u32;
+        (*state).flags = flags & off_cpu_flags::KERNEL_THREAD;
+    }
+}
