@@ -20,6 +20,7 @@ pub struct Place {
     /// Address.
     pub address: *mut u8,
     /// Keeps it mapped.
+    #[allow(dead_code, reason = "held only to be dropped")]
     pub keep: Option<Arc<Backing>>,
 }
 
