@@ -18,7 +18,7 @@ struct Memory {
 impl Memory {
     fn new(bytes: usize) -> Self {
         // SAFETY: all zero is a valid header: atomics of integers.
-        let header = unsafe { Box::<RingHeader>::new_zeroed().assume_init() };
+        let header = unsafe { Box::new(core::mem::zeroed::<RingHeader>()) };
         Self { header, data: (0..bytes / 8).map(|_| AtomicU64::new(0)).collect() }
     }
 
