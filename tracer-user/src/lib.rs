@@ -4,6 +4,7 @@
 //! Parquet tables, `attribute` gives every gap its cause, [`report`] shows it, and [`cli`] is the command line.
 pub mod cli;
 pub mod event;
+pub mod export;
 #[cfg(feature = "record")]
 pub mod record;
 pub mod report;

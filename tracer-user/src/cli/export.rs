@@ -1,10 +1,13 @@
 //! `gtrace export`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 
 use super::{ExitStatus, Failure, Result, Ui, parse_bytes};
+use crate::event::GapId;
+use crate::export::chrome::{self, ExportError, Options, Summary};
+use crate::store::Bundle;
 
 /// Arguments of `gtrace export`.
 #[derive(Debug, Args)]
@@ -21,7 +24,7 @@ pub struct ExportArgs {
     /// Only what surrounds this gap.
     #[arg(long, value_name = "GAP")]
     pub around_gap: Option<i64>,
-    /// Leave the least important out where the file would be larger (200M, 1G).
+    /// Keep only the longest gaps and what surrounds them where the file would be larger (200M, 1G).
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub max_size: Option<u64>,
 }
@@ -37,9 +40,61 @@ pub enum ExportFormat {
 ///
 /// # Errors
 /// The recording cannot be read, or the file cannot be written.
-pub fn run(args: &ExportArgs, _ui: &Ui) -> Result<ExitStatus> {
-    Err(Failure::new(format!("cannot export {}", args.bundle.display()))
-        .because("this build has no export")
-        .try_this("use a later build")
-        .into())
+pub fn run(args: &ExportArgs, ui: &Ui) -> Result<ExitStatus> {
+    let what = format!("cannot export {}", args.bundle.display());
+    let bundle = Bundle::open(&args.bundle)
+        .map_err(|error| Failure::new(&what).because(error.to_string()).try_this(error.remedy()))?;
+    let output = args.output.clone().unwrap_or_else(|| beside(&args.bundle));
+    let options = Options { around_gap: args.around_gap.map(GapId), max_bytes: args.max_size };
+    let progress = ui.progress(&format!("exporting to {}", output.display()), None);
+    progress.advance(0);
+    let ExportFormat::Chrome = args.format;
+    let summary = chrome::export_to_file(&bundle, &output, &options)
+        .map_err(|error| Failure::new(&what).because(error.to_string()).try_this(remedy(&error)))?;
+    drop(progress);
+    tell(ui, &summary);
+    ui.print(&format!("{}\n", output.display()))?;
+    Ok(ExitStatus::Done)
+}
+
+/// `x.gtrace` becomes `x.trace.json`.
+fn beside(bundle: &Path) -> PathBuf {
+    // `x.gtrace/..` and the like have no name of their own.
+    let mut name = bundle.file_stem().unwrap_or("gtrace".as_ref()).to_owned();
+    name.push(".trace.json");
+    bundle.with_file_name(name)
+}
+
+fn tell(ui: &Ui, summary: &Summary) {
+    ui.say(&format!(
+        "exported {} ({:.1} MB); open it in chrome://tracing or ui.perfetto.dev",
+        summary.choice,
+        summary.bytes as f64 / 1e6
+    ));
+    if summary.counts.left_out() > 0 {
+        for (table, (exported, left_out)) in summary.counts.tables().filter(|(_, counts)| counts.1 > 0) {
+            ui.detail(&format!("{table}: {exported} rows exported, {left_out} left out"));
+        }
+    }
+}
+
+fn remedy(error: &ExportError) -> &'static str {
+    match error {
+        ExportError::Store(error) => error.remedy(),
+        ExportError::NoGap { .. } => "name a gap that `gtrace report` lists",
+        ExportError::TooSmall { .. } => "allow more with --max-size, or name a shorter gap with --around-gap",
+        _ => "name another file with -o",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_lies_beside_the_recording() {
+        assert_eq!(beside(Path::new("/a/x.gtrace")), Path::new("/a/x.trace.json"));
+        assert_eq!(beside(Path::new("x.gtrace/")), Path::new("x.trace.json"));
+        assert_eq!(beside(Path::new("x")), Path::new("x.trace.json"));
+    }
 }

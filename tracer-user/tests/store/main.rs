@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod arbitrary;
+mod chrome;
 mod docs;
 mod hostile;
 mod round_trip;

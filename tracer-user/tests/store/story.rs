@@ -25,6 +25,7 @@ fn at(us: i64) -> MonoNs {
     MonoNs(BEGIN + us * 1000)
 }
 
+#[allow(clippy::unnecessary_wraps, reason = "it fills columns that may be NULL")]
 fn text(characters: &str) -> Option<Text> {
     Some(characters.into())
 }
@@ -306,6 +307,7 @@ fn analysis(writer: &mut BundleWriter) {
 
     let wait = |edge: &str| hop(100, "python3", "blocked", "read", text("pipe:[77]"), text(edge));
     let file = text("/data/shard-\"03\".tar");
+    #[allow(clippy::type_complexity, reason = "it is a table of literals")]
     let pieces: [(i64, i32, i64, i64, &str, i32, Vec<Hop>); 10] = [
         (
             1,

@@ -1,0 +1,174 @@
+//! The tracks of threads' states, and the arrows along chains.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::Write;
+
+use super::events::{Anchor, Slice};
+use super::gaps::{Chains, Wait, Who};
+use super::json::Object;
+use super::tracks::{Group, Row, Track};
+use super::{ExportError, Pass};
+use crate::event::{MonoNs, RequestId};
+use crate::store::schema::OffCpu;
+
+/// The wake-ups on chains that the completion of a request made, by request.
+pub type Requests = BTreeMap<RequestId, Vec<Anchor>>;
+
+impl<W: Write> Pass<'_, W> {
+    /// Writes the states of threads. Between two intervals off the CPU a thread was on one.
+    pub(super) fn states(&mut self, chains: &Chains) -> Result<Requests, ExportError> {
+        let mut requests = Requests::new();
+        // Since when each thread runs; `None`: it is off the CPU for good.
+        let mut running: HashMap<Who, Option<MonoNs>> = HashMap::new();
+        for row in self.bundle.scan::<OffCpu>()? {
+            let row = row?;
+            let who = (row.pid, row.tid);
+            if !self.counts.row::<OffCpu>(self.story.shows_states(row.pid, row.tid) && self.touches(&row)) {
+                running.insert(who, row.on_ns);
+                continue;
+            }
+            let since =
+                running.insert(who, row.on_ns).unwrap_or_else(|| self.names.started(row.pid.0, row.tid.0));
+            if let Some(since) = since {
+                self.running(who, since, row.off_ns)?;
+            }
+            self.off_cpu(&row)?;
+            if let Some(woken) = row.woken_ns {
+                self.wakes(&row, woken, chains, &mut requests)?;
+            }
+        }
+        let mut running: Vec<_> = running.into_iter().collect();
+        running.sort_unstable();
+        for (who, since) in running {
+            let end = self.names.ended(who.0.0, who.1.0).unwrap_or(self.end);
+            if let Some(since) = since.filter(|since| *since < end)
+                && self.story.shows_states(who.0, who.1)
+            {
+                self.running(who, since, end)?;
+            }
+        }
+        for leaf in &chains.leaves {
+            let track = self.state_track(leaf.who);
+            let from = Anchor { track, time: leaf.segment.time };
+            self.events.arrow("cause", from, leaf.segment).map_err(ExportError::out)?;
+        }
+        Ok(requests)
+    }
+
+    fn touches(&self, row: &OffCpu) -> bool {
+        self.selection.touches_open(row.off_ns, row.on_ns, self.end).0
+    }
+
+    fn state_track(&mut self, (pid, tid): Who) -> Track {
+        self.tracks.first(Group::Process(pid.0), Row::Thread { tid: tid.0, calls: false })
+    }
+
+    fn running(&mut self, who: Who, start: MonoNs, end: MonoNs) -> Result<(), ExportError> {
+        if start < end && self.selection.touches(start, end) {
+            self.state(who, start, end, "running", "thread_state_running", Object::default())?;
+        }
+        Ok(())
+    }
+
+    fn off_cpu(&mut self, row: &OffCpu) -> Result<(), ExportError> {
+        let who = (row.pid, row.tid);
+        let back = row.on_ns.unwrap_or(self.end).max(row.off_ns);
+        let woken = row.woken_ns.unwrap_or(back).clamp(row.off_ns, back);
+        if row.off_ns < woken {
+            let place =
+                row.syscall.as_deref().map_or("outside a system call".into(), |call| format!("in {call}"));
+            let name = match &*row.state {
+                "stopped" | "traced" => row.state.to_string(),
+                _ => format!("blocked {place}"),
+            };
+            let color = match (&*row.state, row.waker_kind.as_deref()) {
+                (_, Some("block")) => "thread_state_iowait",
+                ("uninterruptible", _) => "thread_state_uninterruptible",
+                (_, None) => "thread_state_unknown",
+                _ => "thread_state_sleeping",
+            };
+            self.state(who, row.off_ns, woken, &name, color, wait_args(row))?;
+        }
+        if woken < back && row.woken_ns.is_some() {
+            let name = if &*row.state == "preempted" { "preempted" } else { "runnable" };
+            self.state(who, woken, back, name, "thread_state_runnable", queue_args(row))?;
+        }
+        Ok(())
+    }
+
+    fn state(
+        &mut self,
+        (pid, tid): Who,
+        start: MonoNs,
+        end: MonoNs,
+        name: &str,
+        color: &'static str,
+        args: Object,
+    ) -> Result<(), ExportError> {
+        let row = Row::Thread { tid: tid.0, calls: false };
+        let track = self.tracks.place_apart(Group::Process(pid.0), row, start, end);
+        let slice = Slice { track, start, end, name, category: "state", color: Some(color), args };
+        self.events.slice(slice).map_err(ExportError::out)
+    }
+
+    /// Arrows to the wake-up that ended a wait on a chain.
+    fn wakes(
+        &mut self,
+        row: &OffCpu,
+        woken: MonoNs,
+        chains: &Chains,
+        requests: &mut Requests,
+    ) -> Result<(), ExportError> {
+        let Some(waits) = chains.waits.get(&(row.pid, row.tid)) else { return Ok(()) };
+        let first = waits.partition_point(|wait| wait.time < row.off_ns);
+        let mut wakers: Vec<Option<Who>> = Vec::new();
+        for Wait { time, waker } in &waits[first..] {
+            if *time >= woken {
+                break;
+            }
+            // Several segments may rest on one wait.
+            if wakers.contains(waker) {
+                continue;
+            }
+            wakers.push(*waker);
+            let to = Anchor { track: self.state_track((row.pid, row.tid)), time: woken };
+            match waker {
+                Some(waker) => {
+                    let from = Anchor { track: self.state_track(*waker), time: woken };
+                    self.events.arrow("wake", from, to).map_err(ExportError::out)?;
+                }
+                None => {
+                    if let Some(request) = row.request_id {
+                        requests.entry(request).or_default().push(to);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn wait_args(row: &OffCpu) -> Object {
+    Object::default()
+        .text("state", &row.state)
+        .text_if("syscall", row.syscall.as_deref())
+        .text("woken_by", row.waker_kind.as_deref().unwrap_or("not seen"))
+        .text_if("waker", row.waker_comm.as_deref())
+        .integer_if("waker_tid", row.waker_tid.map(|tid| i64::from(tid.0)))
+        .text_if("waker_in", row.waker_syscall.as_deref())
+        .text_if("delivered", row.waker_object.as_deref())
+        .integer_if("request", row.request_id.map(|request| request.0))
+        .text_if("since", row.before_attach.then_some("before the recording"))
+        .integer("row", row.id.0)
+}
+
+fn queue_args(row: &OffCpu) -> Object {
+    Object::default()
+        .text_if("kept_off_by", row.culprit_comm.as_deref())
+        .integer_if("culprit_tid", row.culprit_tid.map(|tid| i64::from(tid.0)))
+        .integer_if("culprit_ns", row.culprit_ns.map(|ns| ns.0))
+        .integer("others_ns", row.others_ns.0)
+        .integer("idle_ns", row.idle_ns.0)
+        .integer_if("cpu", row.on_cpu.map(i64::from))
+        .integer("row", row.id.0)
+}

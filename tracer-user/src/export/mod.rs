@@ -1,0 +1,3 @@
+//! Recordings for other programs. One module a format.
+
+pub mod chrome;
