@@ -2,6 +2,7 @@
 //!
 //! The modules follow the data: `record` turns the host and the GPU into typed [`event`]s, [`store`] keeps them as
 //! Parquet tables, `attribute` gives every gap its cause, [`report`] shows it, and [`cli`] is the command line.
+pub mod attribute;
 pub mod cli;
 pub mod event;
 pub mod export;

@@ -59,7 +59,7 @@ impl fmt::Display for DurationNs {
 }
 
 /// A half-open interval `[start, end)`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Interval {
     /// First nanosecond inside.
     pub start: MonoNs,

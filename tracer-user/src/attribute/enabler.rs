@@ -1,0 +1,21 @@
+//! What had drained the launch queue: without that synchronising call, the work would already have been queued.
+
+use super::timeline::{NO_INDEX, Op, Timeline};
+use crate::event::Interval;
+
+/// The last synchronising CUDA call of the launching thread that ended within the gap, before the launch of the op that
+/// ended the gap, and that had begun before the gap did; an index into [`Timeline::api`].
+#[must_use]
+pub fn enabler(timeline: &Timeline, next: &Op, gap: Interval) -> Option<usize> {
+    if next.launch == NO_INDEX {
+        return None;
+    }
+    let launch = next.launch as usize;
+    let calls = timeline.thread(timeline.api[launch].thread).api.clone();
+    // Calls that began before the gap lie before those that began in it; the drain is the last of them.
+    let begun = calls.start + timeline.api[calls.clone()].partition_point(|call| call.time.start <= gap.start);
+    let last = begun.min(launch).checked_sub(1).filter(|&last| last >= calls.start)?;
+    let drained = (calls.start..=last).rev().take(8).find(|&index| timeline.api[index].kind.drains_queue())?;
+    let end = timeline.api[drained].time.end;
+    (gap.start <= end && end <= timeline.api[launch].time.start).then(|| timeline.outermost(drained))
+}

@@ -1,0 +1,49 @@
+//! Time on the run queue: woken or preempted, and no CPU to run on.
+
+use crate::attribute::cause::Cause;
+use crate::attribute::path::{EvidenceTable, HopState};
+use crate::attribute::segment::{Leaf, task_name};
+use crate::attribute::timeline::{OffCpu, OffState, ThreadIndex, Timeline};
+use crate::attribute::walk::{Chain, Walker};
+use crate::event::{DurationNs, Interval};
+
+/// No CPU takes longer to come out of idle (deep C-states take 0.2 ms, a virtual CPU that has to be scheduled a few times
+/// that). A longer wait for an idle CPU is a quota's.
+const LONGEST_IDLE_EXIT: DurationNs = DurationNs(2_000_000);
+
+/// A thread was runnable in `time`, within the off-CPU interval `row`.
+pub fn runnable(walker: &mut Walker, thread: ThreadIndex, time: Interval, row: usize, chain: Chain) {
+    let timeline = walker.timeline;
+    let row = timeline.off_cpu[row];
+    let cause = cause(timeline, thread, &row);
+    let object = match cause {
+        Cause::HostWakeLatency | Cause::HostRunqThrottled => {
+            let cpu = format!("CPU {}", row.cpu);
+            walker.names.str(&cpu)
+        }
+        _ => task_name(&mut walker.names, row.culprit_pid, row.culprit_comm),
+    };
+    let (call, _) = timeline.system_call_before(thread, time.end);
+    let leaf = Leaf::thread(timeline, thread, HopState::Runnable, cause)
+        .in_call(call.map_or(row.syscall, |call| timeline.syscalls[call].name))
+        .on(object)
+        .resting_on(Some((EvidenceTable::OffCpu, row.id.0)));
+    walker.emit(time, chain, Leaf { inferred: cause == Cause::HostRunqThrottled, ..leaf });
+}
+
+/// Named by who held the CPU. A task that idle time outweighs is innocent.
+fn cause(timeline: &Timeline, thread: ThreadIndex, row: &OffCpu) -> Cause {
+    if row.culprit_tid.0 == 0 || row.idle > row.culprit_ran {
+        return if row.idle > LONGEST_IDLE_EXIT { Cause::HostRunqThrottled } else { Cause::HostWakeLatency };
+    }
+    if timeline.recorder == Some(row.culprit_pid) {
+        return Cause::ToolOverhead;
+    }
+    if row.culprit_pid == timeline.thread(thread).pid {
+        return Cause::HostRunqOversubscribed;
+    }
+    match row.state {
+        OffState::Preempted => Cause::HostRunqPreempted,
+        _ => Cause::HostRunqContention,
+    }
+}

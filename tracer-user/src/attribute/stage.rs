@@ -1,0 +1,106 @@
+//! What the program was at when the GPU had nothing to do: by the roles on the causal chain, the cause and the files.
+
+use super::cause::Cause;
+use super::names::Names;
+use super::path::PathHop;
+use super::role::Role;
+use super::system_call::SystemCall;
+
+/// A stage of a training or serving loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Stage {
+    /// Reading and preparing data.
+    DataLoading,
+    /// Copying data to the GPU.
+    H2d,
+    /// Launching and running the model.
+    ForwardBackward,
+    /// Collectives.
+    Communication,
+    /// Saving state.
+    Checkpoint,
+    /// Waiting for or answering requests.
+    Serving,
+    /// Setting up.
+    Startup,
+    /// Something else.
+    Other,
+}
+
+impl Stage {
+    /// Every stage.
+    pub const ALL: [Self; 8] = [
+        Self::DataLoading,
+        Self::H2d,
+        Self::ForwardBackward,
+        Self::Communication,
+        Self::Checkpoint,
+        Self::Serving,
+        Self::Startup,
+        Self::Other,
+    ];
+
+    /// Its name in the tables.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::DataLoading => "data_loading",
+            Self::H2d => "h2d",
+            Self::ForwardBackward => "forward_backward",
+            Self::Communication => "communication",
+            Self::Checkpoint => "checkpoint",
+            Self::Serving => "serving",
+            Self::Startup => "startup",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// The stage of a segment with this cause at the end of this chain; `hops` come with their thread's role.
+#[must_use]
+pub fn stage_of<'a>(
+    names: &Names,
+    cause: Cause,
+    hops: impl Iterator<Item = (&'a PathHop, Option<Role>)>,
+) -> Stage {
+    match cause {
+        Cause::CommWaitOrTransfer => return Stage::Communication,
+        Cause::AppNoRequest => return Stage::Serving,
+        Cause::CudaInit | Cause::CudaModuleLoad | Cause::CudaJit | Cause::CudaGraphBuild => return Stage::Startup,
+        _ => {}
+    }
+    let mut threads = 0;
+    let mut saves = false;
+    let mut reads = false;
+    for (hop, role) in hops {
+        threads += usize::from(hop.tid.0 != 0);
+        match role {
+            Some(Role::DataLoaderWorker | Role::PinMemory) => return Stage::DataLoading,
+            Some(Role::Checkpoint) => return Stage::Checkpoint,
+            Some(Role::Server) => return Stage::Serving,
+            Some(Role::NcclProxy) => return Stage::Communication,
+            _ => {}
+        }
+        let on_file = names.get(hop.object).contains('/');
+        match SystemCall::of(names.get(hop.call)) {
+            SystemCall::Fsync => saves = true,
+            SystemCall::Write if on_file => saves = true,
+            SystemCall::Read | SystemCall::Metadata if on_file => reads = true,
+            _ => {}
+        }
+    }
+    match cause {
+        Cause::StorageFsync | Cause::StorageWriteDevice | Cause::StorageWriteQueue => Stage::Checkpoint,
+        Cause::StorageReadDevice | Cause::StorageReadQueue | Cause::StorageMetadata | Cause::StorageRemote => {
+            Stage::DataLoading
+        }
+        _ if saves => Stage::Checkpoint,
+        _ if reads => Stage::DataLoading,
+        Cause::CopyPageable | Cause::CopyPinned => Stage::H2d,
+        Cause::HostCpuUser if threads <= 1 => Stage::ForwardBackward,
+        Cause::HostExec | Cause::HostFork => Stage::Startup,
+        _ if matches!(cause.family(), "cuda" | "gpu" | "copy") => Stage::ForwardBackward,
+        _ => Stage::Other,
+    }
+}

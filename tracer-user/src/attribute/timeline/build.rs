@@ -1,0 +1,454 @@
+//! From rows of the bundle's tables to a [`Timeline`], whatever order the rows come in.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::op::{copy_kind, is_collective};
+use super::{
+    ApiCall, Call, CopyKind, LossKind, Lost, NO_INDEX, OffCpu, OffState, Op, OpClass, ProcessRow, Request, Requests, Sync,
+    ThreadIndex, ThreadRows, Timeline, Waker,
+};
+use crate::attribute::cuda_call::CudaCall;
+use crate::attribute::system_call::SystemCall;
+use crate::attribute::wait;
+use crate::attribute::wake_edge::is_driver_name;
+use crate::event::{ContextId, CorrelationId, DurationNs, Interval, MonoNs, Pid, StreamId, Tid};
+use crate::store::schema;
+
+/// A thread before it has a place.
+type ThreadKey = (Pid, Tid);
+
+/// Latest moment that is kept, 2⁶¹ ns (73 years) after boot: what lies outside is nonsense from outside, and sums of what
+/// lies inside cannot overflow.
+const LATEST: MonoNs = MonoNs(1 << 61);
+
+/// A time from outside.
+fn checked(time: MonoNs) -> MonoNs {
+    time.clamp(MonoNs(0), LATEST)
+}
+
+/// An interval from outside.
+fn interval(start: MonoNs, end: MonoNs) -> Interval {
+    Interval::new(checked(start), checked(end))
+}
+
+/// Collects rows; [`TimelineBuilder::finish`] makes the timeline.
+#[derive(Default)]
+pub struct TimelineBuilder {
+    timeline: Timeline,
+    threads: BTreeMap<ThreadKey, ThreadRows>,
+    off_cpu: Vec<(ThreadKey, OffCpu)>,
+    syscalls: Vec<(ThreadKey, Call)>,
+    api: Vec<(ThreadKey, ApiCall)>,
+    requests: Vec<Request>,
+}
+
+impl TimelineBuilder {
+    /// For a recording of this time by this process, with this error of the conversion of GPU times.
+    #[must_use]
+    pub fn new(recording: Interval, recorder: Option<Pid>, clock_residual: DurationNs) -> Self {
+        let recording = interval(recording.start, recording.end);
+        let timeline = Timeline { recording, recorder, clock_residual, ..Timeline::default() };
+        Self { timeline, ..Self::default() }
+    }
+
+    /// Adds a GPU op. One without a valid interval must have been refused before.
+    pub fn gpu_op(&mut self, row: &schema::GpuOp) {
+        let names = &mut self.timeline.names;
+        let class = match row.kind.as_str() {
+            "memcpy" | "memset" => OpClass::Copy,
+            _ if is_collective(&row.name) => OpClass::Communication,
+            _ => OpClass::Compute,
+        };
+        let copy = copy_kind(
+            &row.kind,
+            row.copy_kind.as_deref(),
+            row.src_kind.as_deref(),
+            row.dst_kind.as_deref(),
+        );
+        let name = match (copy, &row.copy_kind) {
+            (CopyKind::None | CopyKind::Memset, _) | (_, None) => names.text(&row.name),
+            (_, Some(copy)) => names.text(copy),
+        };
+        self.timeline.devices.insert((row.pid, row.context), row.device);
+        self.timeline.ops.push(Op {
+            id: row.op_id,
+            pid: row.pid,
+            device: row.device,
+            context: row.context,
+            stream: row.stream,
+            class,
+            copy,
+            name,
+            time: interval(row.start_ns, row.end_ns),
+            correlation: row.correlation_id,
+            bytes: row.bytes.unwrap_or_default(),
+            launch: NO_INDEX,
+        });
+    }
+
+    /// Adds a CUDA call.
+    pub fn cuda_api(&mut self, row: &schema::CudaApi) {
+        let first = self.timeline.first_correlation.entry(row.pid).or_insert(row.correlation_id);
+        *first = row.correlation_id.min(*first);
+        let name = self.timeline.names.text(&row.name);
+        self.api.push((
+            (row.pid, row.tid),
+            ApiCall {
+                id: row.id,
+                overhead: false,
+                time: interval(row.start_ns, row.end_ns),
+                name,
+                kind: CudaCall::of_function(&row.name),
+                correlation: row.correlation_id,
+                thread: ThreadIndex(NO_INDEX),
+                parent: NO_INDEX,
+                copies: CopyKind::None,
+            },
+        ));
+    }
+
+    /// Adds an interval that CUPTI or the driver needed for itself. One without a thread is left out: nobody can be found
+    /// waiting in it.
+    pub fn cuda_overhead(&mut self, row: &schema::CudaOverhead) {
+        let Some(tid) = row.tid else { return };
+        let name = self.timeline.names.text(&row.kind);
+        self.api.push((
+            (row.pid, tid),
+            ApiCall {
+                id: row.id,
+                overhead: true,
+                time: interval(row.start_ns, row.end_ns),
+                name,
+                kind: CudaCall::of_overhead(&row.kind),
+                correlation: CorrelationId::default(),
+                thread: ThreadIndex(NO_INDEX),
+                parent: NO_INDEX,
+                copies: CopyKind::None,
+            },
+        ));
+    }
+
+    /// Adds a synchronisation.
+    pub fn cuda_sync(&mut self, row: &schema::CudaSync) {
+        self.timeline.syncs.push(Sync {
+            id: row.id,
+            pid: row.pid,
+            stream_wait: row.kind.as_str() == "stream_wait_event",
+            context: row.context,
+            stream: row.stream,
+            start: checked(row.start_ns),
+            correlation: row.correlation_id,
+        });
+    }
+
+    /// Adds an off-CPU interval.
+    pub fn off_cpu(&mut self, row: &schema::OffCpu) {
+        let names = &mut self.timeline.names;
+        let state = match row.state.as_str() {
+            "preempted" => OffState::Preempted,
+            "stopped" | "traced" => OffState::Stopped,
+            _ => OffState::Waiting,
+        };
+        let off = checked(row.off_ns);
+        let on = row.on_ns.map_or(MonoNs::MAX, checked).max(off);
+        let woken = match state {
+            OffState::Preempted => off,
+            _ => row.woken_ns.map_or(MonoNs::MAX, |woken| woken.clamp(off, on)),
+        };
+        let waker = match row.waker_kind.as_deref() {
+            Some("task") => Waker::Task,
+            Some("block") => row.request_id.map_or(Waker::Softirq, Waker::Block),
+            Some("net") => Waker::Net,
+            Some("timer") => Waker::Timer,
+            Some("irq") => Waker::Irq,
+            Some("softirq") => Waker::Softirq,
+            _ => Waker::None,
+        };
+        self.off_cpu.push((
+            (row.pid, row.tid),
+            OffCpu {
+                id: row.id,
+                off,
+                woken,
+                on,
+                state,
+                syscall: names.optional(row.syscall.as_ref()),
+                syscall_start: row.syscall_start_ns.map_or(MonoNs::MIN, checked),
+                waker,
+                waker_pid: row.waker_pid.unwrap_or_default(),
+                waker_tid: row.waker_tid.unwrap_or_default(),
+                waker_thread: NO_INDEX,
+                waker_comm: names.optional(row.waker_comm.as_ref()),
+                waker_syscall: names.optional(row.waker_syscall.as_ref()),
+                waker_object: names.optional(row.waker_object.as_ref()),
+                cpu: row.on_cpu.unwrap_or(-1),
+                culprit_pid: row.culprit_pid.unwrap_or_default(),
+                culprit_tid: row.culprit_tid.unwrap_or_default(),
+                culprit_comm: names.optional(row.culprit_comm.as_ref()),
+                culprit_ran: row.culprit_ns.unwrap_or_default(),
+                idle: row.idle_ns,
+                ended_by: NO_INDEX,
+            },
+        ));
+    }
+
+    /// Adds a system call.
+    pub fn syscall(&mut self, row: &schema::Syscall) {
+        let names = &mut self.timeline.names;
+        let end = row.end_ns.unwrap_or(MonoNs::MAX);
+        self.syscalls.push((
+            (row.pid, row.tid),
+            Call {
+                id: row.id,
+                time: interval(row.start_ns, end),
+                name: names.text(&row.name),
+                kind: SystemCall::of(&row.name),
+                object_kind: names.optional(row.object_kind.as_ref()),
+                object: names.optional(row.object.as_ref()),
+                device: names.optional(row.device.as_ref()),
+                peer: names.optional(row.peer.as_ref()),
+            },
+        ));
+    }
+
+    /// Adds a block request.
+    pub fn block_io(&mut self, row: &schema::BlockIo) {
+        let names = &mut self.timeline.names;
+        let queued = checked(row.queued_ns);
+        let issued = checked(row.issued_ns).max(queued);
+        self.requests.push(Request {
+            id: row.request_id,
+            pid: row.pid.unwrap_or_default(),
+            tid: row.tid.unwrap_or_default(),
+            comm: names.optional(row.comm.as_ref()),
+            device: names.text(&row.device),
+            writes: row.op.as_str() != "read",
+            queued,
+            issued,
+            completed: checked(row.completed_ns).max(issued),
+            file: names.optional(row.file.as_ref()),
+        });
+    }
+
+    /// Adds a thread.
+    pub fn thread(&mut self, row: &schema::Thread) {
+        let name = self.timeline.names.text(&row.comm);
+        let thread = self.threads.entry((row.pid, row.tid)).or_insert_with(|| new_thread(row.pid, row.tid));
+        // A number can be used again within a recording; the thread is then known from its first life on.
+        thread.start = Some(thread.start.map_or(checked(row.start_ns), |start| start.min(checked(row.start_ns))));
+        thread.end = thread.end.max(row.end_ns);
+        thread.before_attach |= row.before_attach;
+        thread.name = name;
+    }
+
+    /// Adds a process.
+    pub fn process(&mut self, row: &schema::Process) {
+        let names = &mut self.timeline.names;
+        let process = ProcessRow {
+            parent: row.parent,
+            start: row.start_ns,
+            comm: names.text(&row.comm),
+            exe: names.optional(row.exe.as_ref()),
+            outside: row.outside,
+            kernel: row.kernel,
+        };
+        // Of several lives of one number, the earliest counts, so that the order of rows does not matter.
+        let known = self.timeline.processes.entry(row.pid).or_insert(process);
+        if process.start < known.start {
+            *known = process;
+        }
+    }
+
+    /// Adds an interval of lost or refused events.
+    pub fn loss(&mut self, row: &schema::Loss) {
+        if !hides_causes(&row.source) {
+            return;
+        }
+        let source = self.timeline.names.text(&row.source);
+        let kind = if row.source.as_str() == "cupti.invalid" { LossKind::Invalid } else { LossKind::Lost };
+        self.timeline.losses.push(Lost {
+            kind,
+            source,
+            pid: row.pid,
+            time: interval(row.start_ns, row.end_ns),
+        });
+    }
+
+    /// Sorts and joins everything.
+    #[must_use]
+    pub fn finish(mut self) -> Timeline {
+        self.place_threads();
+        let mut timeline = self.timeline;
+        wait::join_waits_begun_again(&mut timeline);
+        nest(&mut timeline.api);
+        timeline.syncs.sort_by_key(|sync| (sync.pid, sync.correlation, sync.id));
+        let mut waits: Vec<u32> =
+            (0..timeline.syncs.len() as u32).filter(|&index| timeline.syncs[index as usize].stream_wait).collect();
+        waits.sort_by_key(|&index| {
+            let sync = &timeline.syncs[index as usize];
+            (sync.pid, sync.stream, sync.start, sync.id)
+        });
+        timeline.stream_waits = waits;
+        timeline.requests = Requests::new(self.requests);
+        join_launches(&mut timeline);
+        order_ops(&mut timeline);
+        timeline.losses.sort_by_key(|loss| (loss.time, loss.pid, loss.source));
+        timeline
+    }
+
+    /// Gives every thread its place and its rows.
+    fn place_threads(&mut self) {
+        for &(key, _) in &self.off_cpu {
+            self.threads.entry(key).or_insert_with(|| new_thread(key.0, key.1));
+        }
+        for key in self.syscalls.iter().map(|row| row.0).chain(self.api.iter().map(|row| row.0)) {
+            self.threads.entry(key).or_insert_with(|| new_thread(key.0, key.1));
+        }
+        self.off_cpu.sort_by_key(|(key, row)| (*key, row.off, row.on, row.id));
+        self.syscalls.sort_by_key(|(key, row)| (*key, row.time, row.id));
+        self.api.sort_by_key(|(key, row)| {
+            (*key, row.time.start, std::cmp::Reverse(row.time.end), row.overhead, row.id)
+        });
+        let timeline = &mut self.timeline;
+        timeline.threads = std::mem::take(&mut self.threads).into_values().collect();
+        let (mut off, mut call, mut api) = (0, 0, 0);
+        for (index, thread) in timeline.threads.iter_mut().enumerate() {
+            let key = (thread.pid, thread.tid);
+            thread.off_cpu = take_range(&self.off_cpu, &mut off, key);
+            thread.syscalls = take_range(&self.syscalls, &mut call, key);
+            thread.api = take_range(&self.api, &mut api, key);
+            for (_, row) in &mut self.api[thread.api.clone()] {
+                row.thread = ThreadIndex(index as u32);
+            }
+            let process = timeline.processes.get(&thread.pid);
+            thread.kernel = process.is_some_and(|process| process.kernel);
+            let name = timeline.names.get(thread.name);
+            thread.driver = is_driver_name(name);
+            thread.tool = name.starts_with("gtrace");
+        }
+        timeline.off_cpu = std::mem::take(&mut self.off_cpu).into_iter().map(|(_, row)| row).collect();
+        timeline.syscalls = std::mem::take(&mut self.syscalls).into_iter().map(|(_, row)| row).collect();
+        timeline.api = std::mem::take(&mut self.api).into_iter().map(|(_, row)| row).collect();
+        for index in 0..timeline.off_cpu.len() {
+            let row = &timeline.off_cpu[index];
+            let waker = timeline.find_thread(row.waker_pid, row.waker_tid);
+            timeline.off_cpu[index].waker_thread = waker.map_or(NO_INDEX, |thread| thread.0);
+        }
+    }
+}
+
+/// Whether a loss of this source can hide a cause. Fast calls that were not counted, a path that is sent again, and a
+/// nesting depth put right do not.
+fn hides_causes(source: &str) -> bool {
+    !["counts", "object", "irq_depth", "irq.depth"].iter().any(|harmless| source.contains(harmless))
+}
+
+fn new_thread(pid: Pid, tid: Tid) -> ThreadRows {
+    ThreadRows {
+        pid,
+        tid,
+        name: crate::attribute::names::Name::NONE,
+        start: None,
+        end: None,
+        before_attach: false,
+        kernel: false,
+        driver: false,
+        tool: false,
+        off_cpu: 0..0,
+        syscalls: 0..0,
+        api: 0..0,
+    }
+}
+
+fn take_range<T>(rows: &[(ThreadKey, T)], next: &mut usize, key: ThreadKey) -> std::ops::Range<usize> {
+    let start = *next;
+    while rows.get(*next).is_some_and(|row| row.0 == key) {
+        *next += 1;
+    }
+    start..*next
+}
+
+/// Finds the call around each call. One that outlasts the call around it (a clock error) is cut.
+fn nest(api: &mut [ApiCall]) {
+    let mut open: Vec<u32> = Vec::new();
+    for index in 0..api.len() {
+        let call = api[index];
+        while let Some(&outer) = open.last() {
+            let outer = &api[outer as usize];
+            if outer.thread == call.thread && outer.time.end > call.time.start {
+                break;
+            }
+            open.pop();
+        }
+        if let Some(&outer) = open.last() {
+            api[index].parent = outer;
+            api[index].time.end = call.time.end.min(api[outer as usize].time.end);
+        }
+        open.push(index as u32);
+    }
+}
+
+/// Joins each op with its launch, and takes out those that contradict it: an op cannot start before the call that
+/// launched it began.
+fn join_launches(timeline: &mut Timeline) {
+    let mut launches: Vec<(Pid, CorrelationId, MonoNs, u32)> = timeline
+        .api
+        .iter()
+        .enumerate()
+        .filter(|(_, call)| !call.overhead)
+        .map(|(index, call)| {
+            let pid = timeline.threads[call.thread.0 as usize].pid;
+            (pid, call.correlation, call.time.start, index as u32)
+        })
+        .collect();
+    launches.sort_unstable();
+    let mut ops = std::mem::take(&mut timeline.ops);
+    ops.sort_by_key(|op| (op.device, op.time, op.id));
+    let residual = timeline.clock_residual;
+    let source = timeline.names.str("gpu_ops: it starts before its own launch");
+    ops.retain_mut(|op| {
+        let key = (op.pid, op.correlation);
+        let first = launches.partition_point(|&(pid, correlation, ..)| (pid, correlation) < key);
+        let same = launches[first..].iter().take_while(|&&(pid, correlation, ..)| (pid, correlation) == key);
+        // Ids wrap after 2³² calls: the latest launch before the op is its own.
+        let latest_start = op.time.start + residual;
+        let Some(launch) = same
+            .clone()
+            .take_while(|launch| launch.2 <= latest_start)
+            .last()
+            .or_else(|| same.clone().next())
+        else {
+            return true;
+        };
+        let call = timeline.outermost(launch.3 as usize);
+        op.launch = call as u32;
+        timeline.api[call].copies = op.copy;
+        timeline.api[launch.3 as usize].copies = op.copy;
+        let began = launch.2;
+        if op.time.start + residual < began {
+            let time = Interval::new(op.time.start, op.time.end.max(began));
+            timeline.losses.push(Lost { kind: LossKind::Invalid, source, pid: Some(op.pid), time });
+            timeline.invalid_ops += 1;
+            return false;
+        }
+        true
+    });
+    timeline.ops = ops;
+}
+
+/// Finds the op before each op on its stream, and indexes the ops of each device by the latest end so far.
+fn order_ops(timeline: &mut Timeline) {
+    let mut last_on_stream: HashMap<(Pid, ContextId, StreamId), u32> = HashMap::new();
+    let mut latest = MonoNs::MIN;
+    for (device, range) in timeline.device_ops() {
+        for index in range.clone() {
+            let op = &timeline.ops[index];
+            let before = last_on_stream.insert((op.pid, op.context, op.stream), index as u32);
+            timeline.stream_predecessors.push(before.unwrap_or(NO_INDEX));
+            latest = if index == range.start { op.end() } else { latest.max(op.end()) };
+            timeline.latest_ends.push(latest);
+        }
+        timeline.device_ranges.insert(device, range);
+    }
+}
+

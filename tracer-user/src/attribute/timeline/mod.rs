@@ -1,0 +1,187 @@
+//! What the attribution reads: the tables of a recording, interned, sorted and joined, so that every question that the
+//! walk asks is a binary search.
+
+mod build;
+mod op;
+mod requests;
+mod row;
+
+use std::collections::HashMap;
+
+pub use build::TimelineBuilder;
+pub use op::{CopyKind, Op, OpClass};
+pub use requests::Requests;
+pub use row::{
+    ApiCall, Call, Lost, LossKind, NO_INDEX, OffCpu, OffState, ProcessRow, Request, Sync, ThreadIndex, ThreadRows, Waker,
+};
+
+use super::names::Names;
+use crate::event::{ContextId, CorrelationId, DeviceId, DurationNs, Interval, MonoNs, Pid, Tid};
+
+/// A recording as the attribution sees it. Made by [`TimelineBuilder`].
+#[derive(Debug, Default)]
+pub struct Timeline {
+    /// All strings.
+    pub names: Names,
+    /// From the first to the last moment of the recording.
+    pub recording: Interval,
+    /// The recorder's process.
+    pub recorder: Option<Pid>,
+    /// Largest error of the conversion of GPU times.
+    pub clock_residual: DurationNs,
+    /// Valid ops by device and start.
+    pub ops: Vec<Op>,
+    /// For each op the op before it on its stream, or [`NO_INDEX`].
+    pub stream_predecessors: Vec<u32>,
+    /// For each op the latest end among the ops of its device up to and including it.
+    pub latest_ends: Vec<MonoNs>,
+    /// Where the ops of each device lie.
+    pub device_ranges: HashMap<DeviceId, std::ops::Range<usize>>,
+    /// Ops whose times contradict their launch; their time is unknown.
+    pub invalid_ops: usize,
+    /// Threads by process and thread.
+    pub threads: Vec<ThreadRows>,
+    /// Off-CPU intervals by thread and time.
+    pub off_cpu: Vec<OffCpu>,
+    /// System calls by thread and time.
+    pub syscalls: Vec<Call>,
+    /// CUDA calls by thread and time, a call before those nested in it.
+    pub api: Vec<ApiCall>,
+    /// Synchronisations by process and correlation.
+    pub syncs: Vec<Sync>,
+    /// Where streams were told to wait for an event: indices into `syncs`, by process, stream and time.
+    pub stream_waits: Vec<u32>,
+    /// Block requests.
+    pub requests: Requests,
+    /// Intervals in which nothing is blamed, by start.
+    pub losses: Vec<Lost>,
+    /// Processes.
+    pub processes: HashMap<Pid, ProcessRow>,
+    /// The device of each context, as its ops show.
+    pub devices: HashMap<(Pid, ContextId), DeviceId>,
+    /// The smallest correlation id among the CUDA calls of each process.
+    pub first_correlation: HashMap<Pid, CorrelationId>,
+}
+
+/// What a device did just before a moment. Ops are indices into [`Timeline::ops`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeviceMoment {
+    /// This op ran.
+    Running(usize),
+    /// Nothing ran.
+    Idle {
+        /// When the last op ended.
+        since: MonoNs,
+        /// The op that began next.
+        next: Option<usize>,
+    },
+}
+
+impl Timeline {
+    /// A thread's rows.
+    #[must_use]
+    pub fn thread(&self, thread: ThreadIndex) -> &ThreadRows {
+        &self.threads[thread.0 as usize]
+    }
+
+    /// The thread with these ids.
+    #[must_use]
+    pub fn find_thread(&self, pid: Pid, tid: Tid) -> Option<ThreadIndex> {
+        self.threads
+            .binary_search_by_key(&(pid, tid), |thread| (thread.pid, thread.tid))
+            .ok()
+            .map(|index| ThreadIndex(index as u32))
+    }
+
+    /// The devices that have ops, each with the range of its ops.
+    #[must_use]
+    pub fn device_ops(&self) -> Vec<(DeviceId, std::ops::Range<usize>)> {
+        let mut devices: Vec<(DeviceId, std::ops::Range<usize>)> = Vec::new();
+        for (index, op) in self.ops.iter().enumerate() {
+            match devices.last_mut() {
+                Some((device, range)) if *device == op.device => range.end = index + 1,
+                _ => devices.push((op.device, index..index + 1)),
+            }
+        }
+        devices
+    }
+
+    /// The system call of `thread` that holds the moment just before `moment`, and the latest boundary of its system calls
+    /// before `moment`.
+    #[must_use]
+    pub fn system_call_before(&self, thread: ThreadIndex, moment: MonoNs) -> (Option<usize>, MonoNs) {
+        let range = self.thread(thread).syscalls.clone();
+        let calls = &self.syscalls[range.clone()];
+        let Some(index) = calls.partition_point(|call| call.time.start < moment).checked_sub(1) else {
+            return (None, MonoNs::MIN);
+        };
+        let time = calls[index].time;
+        if time.end >= moment { (Some(range.start + index), time.start) } else { (None, time.end) }
+    }
+
+    /// The system call of `thread` that began at `start`.
+    #[must_use]
+    pub fn system_call_at(&self, thread: ThreadIndex, start: MonoNs) -> Option<usize> {
+        let range = self.thread(thread).syscalls.clone();
+        self.syscalls[range.clone()]
+            .binary_search_by_key(&start, |call| call.time.start)
+            .ok()
+            .map(|index| range.start + index)
+    }
+
+    /// The innermost CUDA call of `thread` that holds the moment just before `moment`, and the latest boundary of its CUDA
+    /// calls before `moment`.
+    #[must_use]
+    pub fn api_call_before(&self, thread: ThreadIndex, moment: MonoNs) -> (Option<usize>, MonoNs) {
+        let range = self.thread(thread).api.clone();
+        let calls = &self.api[range.clone()];
+        let Some(last) = calls.partition_point(|call| call.time.start < moment).checked_sub(1) else {
+            return (None, MonoNs::MIN);
+        };
+        let mut index = (range.start + last) as u32;
+        let mut boundary = MonoNs::MIN;
+        while index != NO_INDEX {
+            let call = &self.api[index as usize];
+            if call.time.end >= moment {
+                return (Some(index as usize), boundary.max(call.time.start));
+            }
+            boundary = boundary.max(call.time.end);
+            index = call.parent;
+        }
+        (None, boundary)
+    }
+
+    /// The outermost CUDA call around `call`, itself if there is none.
+    #[must_use]
+    pub fn outermost(&self, call: usize) -> usize {
+        let mut index = call;
+        while self.api[index].parent != NO_INDEX {
+            index = self.api[index].parent as usize;
+        }
+        index
+    }
+
+    /// The last op of `device` that began before `moment`, and whether one of them ran just before `moment`: then that one.
+    #[must_use]
+    pub fn op_before(&self, device: DeviceId, moment: MonoNs) -> DeviceMoment {
+        let range = self.device_ranges.get(&device).cloned().unwrap_or_default();
+        let ops = &self.ops[range.clone()];
+        let begun = ops.partition_point(|op| op.start() < moment);
+        let next = (begun < ops.len()).then_some(range.start + begun);
+        let Some(last) = begun.checked_sub(1).map(|last| range.start + last) else {
+            return DeviceMoment::Idle { since: MonoNs::MIN, next };
+        };
+        if self.latest_ends[last] < moment {
+            return DeviceMoment::Idle { since: self.latest_ends[last], next };
+        }
+        let running = (range.start..=last).rev().find(|&index| self.ops[index].end() >= moment);
+        running.map_or(DeviceMoment::Idle { since: MonoNs::MIN, next }, DeviceMoment::Running)
+    }
+
+    /// The synchronisation that belongs to a CUDA call.
+    #[must_use]
+    pub fn sync_of(&self, pid: Pid, correlation: CorrelationId) -> Option<&Sync> {
+        let first = self.syncs.partition_point(|sync| (sync.pid, sync.correlation) < (pid, correlation));
+        self.syncs.get(first).filter(|sync| (sync.pid, sync.correlation) == (pid, correlation))
+    }
+}

@@ -1,0 +1,248 @@
+//! The host's rows in their compact form: one struct a table, strings interned, joined with their threads.
+
+use super::op::CopyKind;
+use crate::attribute::cuda_call::CudaCall;
+use crate::attribute::names::Name;
+use crate::attribute::system_call::SystemCall;
+use crate::event::{ContextId, CorrelationId, DurationNs, Interval, MonoNs, Pid, RequestId, RowId, StreamId, Tid};
+
+/// No index.
+pub const NO_INDEX: u32 = u32::MAX;
+
+/// A thread's place among the threads of the timeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ThreadIndex(pub u32);
+
+/// What ended a wait; see `off_cpu.waker_kind`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waker {
+    /// Nothing was seen.
+    None,
+    /// A task in its own context.
+    Task,
+    /// The completion of this request.
+    Block(RequestId),
+    /// A packet or connection event.
+    Net,
+    /// A timer.
+    Timer,
+    /// Another hardware interrupt.
+    Irq,
+    /// Another softirq.
+    Softirq,
+}
+
+/// Why a thread left its CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OffState {
+    /// It waits.
+    Waiting,
+    /// It was preempted or yielded.
+    Preempted,
+    /// A signal or a debugger stopped it.
+    Stopped,
+}
+
+/// One interval off the CPU; see the table `off_cpu`.
+#[derive(Clone, Copy, Debug)]
+pub struct OffCpu {
+    /// Its row.
+    pub id: RowId,
+    /// When it left the CPU.
+    pub off: MonoNs,
+    /// When it was woken; [`MonoNs::MAX`] if that was not seen.
+    pub woken: MonoNs,
+    /// When it ran again; [`MonoNs::MAX`] if it did not.
+    pub on: MonoNs,
+    /// Why it left.
+    pub state: OffState,
+    /// The system call in which it left.
+    pub syscall: Name,
+    /// Start of that call.
+    pub syscall_start: MonoNs,
+    /// What ended the wait.
+    pub waker: Waker,
+    /// The waker's process; for [`Waker::Net`] the interrupted task's.
+    pub waker_pid: Pid,
+    /// The waker's thread, 0 if there is none.
+    pub waker_tid: Tid,
+    /// The waker, where it has a timeline.
+    pub waker_thread: u32,
+    /// The waker's name.
+    pub waker_comm: Name,
+    /// The waker's system call.
+    pub waker_syscall: Name,
+    /// What was delivered.
+    pub waker_object: Name,
+    /// The CPU on which it ran again, −1 if none.
+    pub cpu: i32,
+    /// Who held that CPU while it was runnable.
+    pub culprit_pid: Pid,
+    /// Its thread, 0 if there is none.
+    pub culprit_tid: Tid,
+    /// Its name.
+    pub culprit_comm: Name,
+    /// How long it ran.
+    pub culprit_ran: DurationNs,
+    /// How long that CPU idled.
+    pub idle: DurationNs,
+    /// Index of the interval whose wake-up really ended this wait: itself, or a later one where a timed wait was begun
+    /// again on the same object.
+    pub ended_by: u32,
+}
+
+/// One system call; see the table `syscalls`.
+#[derive(Clone, Copy, Debug)]
+pub struct Call {
+    /// Its row.
+    pub id: RowId,
+    /// Entry and return.
+    pub time: Interval,
+    /// Its name.
+    pub name: Name,
+    /// Its kind.
+    pub kind: SystemCall,
+    /// Kind of the object.
+    pub object_kind: Name,
+    /// Path, connection, pipe or lock.
+    pub object: Name,
+    /// The device or file system of a file.
+    pub device: Name,
+    /// Who holds the other end.
+    pub peer: Name,
+}
+
+/// One CUDA call, or an overhead record within one; see the tables `cuda_api` and `cuda_overhead`.
+#[derive(Clone, Copy, Debug)]
+pub struct ApiCall {
+    /// Its row in `cuda_api`, or in `cuda_overhead` for [`CudaCall::Tool`] and other overhead.
+    pub id: RowId,
+    /// Whether `id` is of `cuda_overhead`.
+    pub overhead: bool,
+    /// Entry and return.
+    pub time: Interval,
+    /// Its name.
+    pub name: Name,
+    /// What it does.
+    pub kind: CudaCall,
+    /// Joins with ops and synchronisations.
+    pub correlation: CorrelationId,
+    /// The thread.
+    pub thread: ThreadIndex,
+    /// Index of the call around it, or [`NO_INDEX`].
+    pub parent: u32,
+    /// What its op copies; [`CopyKind::None`] if it launched no copy.
+    pub copies: CopyKind,
+}
+
+/// One synchronisation; see the table `cuda_sync`.
+#[derive(Clone, Copy, Debug)]
+pub struct Sync {
+    /// Its row.
+    pub id: RowId,
+    /// Process.
+    pub pid: Pid,
+    /// Whether a stream was told to wait for an event (no host wait).
+    pub stream_wait: bool,
+    /// CUDA context.
+    pub context: ContextId,
+    /// The stream that was waited for, or that waits.
+    pub stream: Option<StreamId>,
+    /// When it was called.
+    pub start: MonoNs,
+    /// Joins with its call.
+    pub correlation: CorrelationId,
+}
+
+/// One request to a block device; see the table `block_io`.
+#[derive(Clone, Copy, Debug)]
+pub struct Request {
+    /// Its row.
+    pub id: RequestId,
+    /// The submitter's process, 0 if unknown.
+    pub pid: Pid,
+    /// The submitter, 0 if unknown.
+    pub tid: Tid,
+    /// The submitter's name.
+    pub comm: Name,
+    /// The device.
+    pub device: Name,
+    /// Whether it writes (or flushes, or discards).
+    pub writes: bool,
+    /// When it was made.
+    pub queued: MonoNs,
+    /// When the driver got it.
+    pub issued: MonoNs,
+    /// When it completed.
+    pub completed: MonoNs,
+    /// The file.
+    pub file: Name,
+}
+
+/// What a loss was of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LossKind {
+    /// Events did not reach the recording.
+    Lost,
+    /// Records of the GPU were invalid.
+    Invalid,
+}
+
+/// One interval in which nothing is blamed on anybody; see the table `losses`.
+#[derive(Clone, Copy, Debug)]
+pub struct Lost {
+    /// What was lost.
+    pub kind: LossKind,
+    /// Where.
+    pub source: Name,
+    /// The process, where one alone is concerned.
+    pub pid: Option<Pid>,
+    /// When.
+    pub time: Interval,
+}
+
+/// A thread: its identity, its life and its rows.
+#[derive(Clone, Debug)]
+pub struct ThreadRows {
+    /// Process.
+    pub pid: Pid,
+    /// Thread.
+    pub tid: Tid,
+    /// Its name.
+    pub name: Name,
+    /// When it began, where that is known.
+    pub start: Option<MonoNs>,
+    /// When it ended.
+    pub end: Option<MonoNs>,
+    /// It lived before the recording began.
+    pub before_attach: bool,
+    /// A kernel thread.
+    pub kernel: bool,
+    /// Works for the GPU: a thread of the CUDA driver, or the simulated GPU's scheduler.
+    pub driver: bool,
+    /// Works for gtrace inside the process.
+    pub tool: bool,
+    /// Its off-CPU intervals.
+    pub off_cpu: std::ops::Range<usize>,
+    /// Its system calls.
+    pub syscalls: std::ops::Range<usize>,
+    /// Its CUDA calls.
+    pub api: std::ops::Range<usize>,
+}
+
+/// A process.
+#[derive(Clone, Copy, Debug)]
+pub struct ProcessRow {
+    /// Its parent.
+    pub parent: Option<Pid>,
+    /// When it began.
+    pub start: MonoNs,
+    /// Its name.
+    pub comm: Name,
+    /// Its program.
+    pub exe: Name,
+    /// Not a member of the recorded tree.
+    pub outside: bool,
+    /// Kernel thread.
+    pub kernel: bool,
+}
