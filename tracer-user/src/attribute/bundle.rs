@@ -1,7 +1,127 @@
-//! The attribution of a bundle.
+//! The attribution of a bundle: its tables in, `gaps`, `gap_segments` and the threads' roles out.
+
+use super::role::Roles;
+use super::timeline::{Timeline, TimelineBuilder};
+use super::{Analysis, Violation, analyze};
+use crate::event::{DurationNs, MonoNs, Pid, Text};
+use crate::store::schema::{
+    BlockIo, CudaApi, CudaOverhead, CudaSync, Gap, GapSegment, GpuOp, Loss, OffCpu, Process, Syscall, Thread,
+};
+use crate::store::{Bundle, StoreError, Table};
+
+/// Segments written at once: each carries its whole chain, so that all of them together would fill the memory.
+const ROWS_AT_ONCE: usize = 16 * 1024;
 
 /// The attribution of a bundle failed.
 #[derive(Debug, thiserror::Error)]
-pub enum BundleError {}
-/// Stub until the store is there.
-pub fn analyze_bundle() {}
+pub enum BundleError {
+    /// The bundle cannot be read or written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Time does not add up.
+    #[error(transparent)]
+    Violation(#[from] Violation),
+}
+
+/// Reads what the attribution needs of a bundle.
+///
+/// # Errors
+/// A table cannot be read.
+pub fn read_timeline(bundle: &Bundle, advance: &dyn Fn(u64)) -> Result<Timeline, StoreError> {
+    let meta = bundle.meta();
+    let mut builder = TimelineBuilder::new(
+        MonoNs(meta.started_ns),
+        meta.ended_ns.map(MonoNs),
+        meta.recorder_pid.map(Pid),
+        DurationNs(meta.clock_residual_ns.max(0)),
+    );
+    each(bundle, advance, |row| builder.process(row))?;
+    each(bundle, advance, |row| builder.thread(row))?;
+    each(bundle, advance, |row| builder.gpu_op(row))?;
+    each(bundle, advance, |row| builder.cuda_api(row))?;
+    each(bundle, advance, |row| builder.cuda_sync(row))?;
+    each(bundle, advance, |row| builder.cuda_overhead(row))?;
+    each(bundle, advance, |row| builder.off_cpu(row))?;
+    each(bundle, advance, |row| builder.syscall(row))?;
+    each(bundle, advance, |row| builder.block_io(row))?;
+    each(bundle, advance, |row| builder.loss(row))?;
+    Ok(builder.finish())
+}
+
+/// How many rows [`read_timeline`] reads.
+///
+/// # Errors
+/// A table cannot be opened.
+pub fn rows_to_read(bundle: &Bundle) -> Result<u64, StoreError> {
+    Ok(bundle.count::<Process>()?
+        + bundle.count::<Thread>()?
+        + bundle.count::<GpuOp>()?
+        + bundle.count::<CudaApi>()?
+        + bundle.count::<CudaSync>()?
+        + bundle.count::<CudaOverhead>()?
+        + bundle.count::<OffCpu>()?
+        + bundle.count::<Syscall>()?
+        + bundle.count::<BlockIo>()?
+        + bundle.count::<Loss>()?)
+}
+
+fn each<T: Table>(bundle: &Bundle, advance: &dyn Fn(u64), mut add: impl FnMut(&T)) -> Result<(), StoreError> {
+    const STEP: u64 = 4096;
+    let mut rows = 0;
+    for row in bundle.scan::<T>()? {
+        add(&row?);
+        rows += 1;
+        if rows % STEP == 0 {
+            advance(STEP);
+        }
+    }
+    advance(rows % STEP);
+    Ok(())
+}
+
+/// Attributes every gap of a bundle and writes `gaps`, `gap_segments` and `threads.role` back into it. `advance` is told
+/// how many more rows were read.
+///
+/// # Errors
+/// The bundle cannot be read or written, or time does not add up. What is not written yet stays as it was.
+pub fn analyze_bundle(bundle: &Bundle, advance: &dyn Fn(u64)) -> Result<Analysis, BundleError> {
+    let timeline = read_timeline(bundle, advance)?;
+    let analysis = analyze(&timeline)?;
+    let mut gaps = bundle.replacement::<Gap>()?;
+    write(analysis.gap_rows(&timeline), |rows| gaps.append(rows))?;
+    let mut segments = bundle.replacement::<GapSegment>()?;
+    write(analysis.segment_rows(&timeline), |rows| segments.append(rows))?;
+    gaps.commit()?;
+    segments.commit()?;
+    // A recorder that still runs goes on writing `threads`.
+    if bundle.meta().ended_ns.is_some() {
+        write_roles(bundle, &timeline, &analysis.roles)?;
+    }
+    Ok(analysis)
+}
+
+fn write<T>(
+    rows: impl Iterator<Item = T>,
+    mut append: impl FnMut(Vec<T>) -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    let mut chunk = Vec::new();
+    for row in rows {
+        chunk.push(row);
+        if chunk.len() == ROWS_AT_ONCE {
+            append(std::mem::take(&mut chunk))?;
+        }
+    }
+    append(chunk)
+}
+
+fn write_roles(bundle: &Bundle, timeline: &Timeline, roles: &Roles) -> Result<(), StoreError> {
+    let mut threads = bundle.read::<Thread>()?;
+    let mut changed = false;
+    for thread in &mut threads {
+        let role = timeline.find_thread(thread.pid, thread.tid).and_then(|thread| roles.get(thread));
+        let role = role.map(|role| Text::from(role.as_str()));
+        changed |= role != thread.role;
+        thread.role = role;
+    }
+    if changed { bundle.replace(threads) } else { Ok(()) }
+}

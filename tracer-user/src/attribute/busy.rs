@@ -53,8 +53,12 @@ pub struct Stretch {
 /// of no length count for nothing.
 #[must_use]
 pub fn stretches(ops: &[Op]) -> Vec<Stretch> {
-    let mut ends: Vec<(MonoNs, usize)> =
-        ops.iter().enumerate().filter(|(_, op)| !op.time.is_empty()).map(|(index, op)| (op.end(), index)).collect();
+    let mut ends: Vec<(MonoNs, usize)> = ops
+        .iter()
+        .enumerate()
+        .filter(|(_, op)| !op.time.is_empty())
+        .map(|(index, op)| (op.end(), index))
+        .collect();
     ends.sort_unstable();
     let mut starts = ops.iter().filter(|op| !op.time.is_empty()).peekable();
     let mut ends = ends.into_iter().peekable();

@@ -186,7 +186,14 @@ pub fn catalogue_markdown() -> String {
                 "\n## {family}\n\n| code | the GPU had nothing to do because … | object | what to do |\n|---|---|---|---|\n"
             );
         }
-        let _ = writeln!(page, "| `{}` | {} | {} | {} |", cause.code(), cause.sentence(), cause.object(), cause.remedy());
+        let _ = writeln!(
+            page,
+            "| `{}` | {} | {} | {} |",
+            cause.code(),
+            cause.sentence(),
+            cause.object(),
+            cause.remedy()
+        );
     }
     page
 }

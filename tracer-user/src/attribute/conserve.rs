@@ -8,7 +8,9 @@ use crate::event::{DurationNs, Interval};
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
     /// A segment does not start where the one before it, or the gap, leaves off.
-    #[error("a segment of gap {gap} covers {found:?}, expected it to start at {expected} ns: please report this defect")]
+    #[error(
+        "a segment of gap {gap} covers {found:?}, expected it to start at {expected} ns: please report this defect"
+    )]
     Hole {
         /// The gap.
         gap: usize,
@@ -18,7 +20,9 @@ pub enum Violation {
         expected: i64,
     },
     /// The segments do not reach the gap's end.
-    #[error("the segments of gap {gap} end at {found} ns and the gap at {expected} ns: please report this defect")]
+    #[error(
+        "the segments of gap {gap} end at {found} ns and the gap at {expected} ns: please report this defect"
+    )]
     End {
         /// The gap.
         gap: usize,
@@ -65,8 +69,7 @@ pub fn check_gap(index: usize, gap: &RawGap, segments: &[Segment]) -> Result<(),
 /// # Errors
 /// They do not.
 pub fn check_device(time: &DeviceTime) -> Result<(), Violation> {
-    let found =
-        time.busy + time.gap_time() + time.leading_edge().length() + time.trailing_edge().length();
+    let found = time.busy + time.gap_time() + time.leading_edge().length() + time.trailing_edge().length();
     let expected = time.recording.length();
     if found == expected { Ok(()) } else { Err(Violation::Device { device: time.device.0, found, expected }) }
 }

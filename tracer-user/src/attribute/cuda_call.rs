@@ -38,7 +38,9 @@ fn base_name(name: &str) -> &str {
     let name = name.strip_prefix("cuda").or_else(|| name.strip_prefix("cu")).unwrap_or(name);
     let name = name.strip_suffix("_ptsz").or_else(|| name.strip_suffix("_ptds")).unwrap_or(name);
     match name.rsplit_once("_v") {
-        Some((base, version)) if !version.is_empty() && version.bytes().all(|byte| byte.is_ascii_digit()) => base,
+        Some((base, version)) if !version.is_empty() && version.bytes().all(|byte| byte.is_ascii_digit()) => {
+            base
+        }
         _ => name,
     }
 }
@@ -56,21 +58,60 @@ impl CudaCall {
             return Self::HostFunction;
         }
         if starts(&["Memcpy", "Memset"]) {
-            return if base.contains("Async") || base.starts_with("Memset") { Self::Submit } else { Self::Copy };
+            return if base.contains("Async") || base.starts_with("Memset") {
+                Self::Submit
+            } else {
+                Self::Copy
+            };
         }
-        if starts(&["MemHost", "MemAllocHost", "MemFreeHost", "HostAlloc", "HostRegister", "HostUnregister", "MallocHost", "FreeHost"]) {
+        if starts(&[
+            "MemHost",
+            "MemAllocHost",
+            "MemFreeHost",
+            "HostAlloc",
+            "HostRegister",
+            "HostUnregister",
+            "MallocHost",
+            "FreeHost",
+        ]) {
             return Self::Pin;
         }
-        if starts(&["MemAlloc", "Malloc", "MemCreate", "MemMap", "MemAddressReserve", "MemSetAccess", "ArrayCreate", "MipmappedArrayCreate"]) {
+        if starts(&[
+            "MemAlloc",
+            "Malloc",
+            "MemCreate",
+            "MemMap",
+            "MemAddressReserve",
+            "MemSetAccess",
+            "ArrayCreate",
+            "MipmappedArrayCreate",
+        ]) {
             return Self::Malloc;
         }
-        if starts(&["MemFree", "Free", "MemRelease", "MemUnmap", "MemAddressFree", "MemPoolTrimTo", "ArrayDestroy"]) {
+        if starts(&[
+            "MemFree",
+            "Free",
+            "MemRelease",
+            "MemUnmap",
+            "MemAddressFree",
+            "MemPoolTrimTo",
+            "ArrayDestroy",
+        ]) {
             return Self::Free;
         }
         if starts(&["LinkCreate", "LinkAdd", "LinkComplete"]) || name.starts_with("nvrtcCompile") {
             return Self::Jit;
         }
-        if starts(&["ModuleLoad", "ModuleGetFunction", "ModuleUnload", "LibraryLoad", "LibraryGet", "LibraryUnload", "KernelGetFunction", "FuncLoad"]) {
+        if starts(&[
+            "ModuleLoad",
+            "ModuleGetFunction",
+            "ModuleUnload",
+            "LibraryLoad",
+            "LibraryGet",
+            "LibraryUnload",
+            "KernelGetFunction",
+            "FuncLoad",
+        ]) {
             return Self::ModuleLoad;
         }
         if starts(&["GraphLaunch"]) {
@@ -79,10 +120,26 @@ impl CudaCall {
         if starts(&["Graph", "StreamBeginCapture", "StreamEndCapture"]) {
             return Self::GraphBuild;
         }
-        if starts(&["Launch", "EventRecord", "StreamWaitEvent", "StreamWriteValue", "StreamWaitValue", "StreamBatchMemOp"]) {
+        if starts(&[
+            "Launch",
+            "EventRecord",
+            "StreamWaitEvent",
+            "StreamWriteValue",
+            "StreamWaitValue",
+            "StreamBatchMemOp",
+        ]) {
             return Self::Submit;
         }
-        if base == "Init" || starts(&["CtxCreate", "CtxDestroy", "DevicePrimaryCtx", "DeviceReset", "SetDevice", "InitDevice"]) {
+        if base == "Init"
+            || starts(&[
+                "CtxCreate",
+                "CtxDestroy",
+                "DevicePrimaryCtx",
+                "DeviceReset",
+                "SetDevice",
+                "InitDevice",
+            ])
+        {
             return Self::Init;
         }
         Self::Other

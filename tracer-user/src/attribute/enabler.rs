@@ -13,9 +13,11 @@ pub fn enabler(timeline: &Timeline, next: &Op, gap: Interval) -> Option<usize> {
     let launch = next.launch as usize;
     let calls = timeline.thread(timeline.api[launch].thread).api.clone();
     // Calls that began before the gap lie before those that began in it; the drain is the last of them.
-    let begun = calls.start + timeline.api[calls.clone()].partition_point(|call| call.time.start <= gap.start);
+    let begun =
+        calls.start + timeline.api[calls.clone()].partition_point(|call| call.time.start <= gap.start);
     let last = begun.min(launch).checked_sub(1).filter(|&last| last >= calls.start)?;
-    let drained = (calls.start..=last).rev().take(8).find(|&index| timeline.api[index].kind.drains_queue())?;
+    let drained =
+        (calls.start..=last).rev().take(8).find(|&index| timeline.api[index].kind.drains_queue())?;
     let end = timeline.api[drained].time.end;
     (gap.start <= end && end <= timeline.api[launch].time.start).then(|| timeline.outermost(drained))
 }

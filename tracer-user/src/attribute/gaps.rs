@@ -60,7 +60,11 @@ impl DeviceTime {
 
 /// The gaps of one device, in order of time, and its sums. `range` is where its ops lie.
 #[must_use]
-pub fn find_gaps(timeline: &Timeline, device: DeviceId, range: std::ops::Range<usize>) -> (DeviceTime, Vec<RawGap>) {
+pub fn find_gaps(
+    timeline: &Timeline,
+    device: DeviceId,
+    range: std::ops::Range<usize>,
+) -> (DeviceTime, Vec<RawGap>) {
     let ops = &timeline.ops[range.clone()];
     let stretches = stretches(ops);
     let total = |activity| super::busy::total(&stretches, activity);
@@ -68,10 +72,8 @@ pub fn find_gaps(timeline: &Timeline, device: DeviceId, range: std::ops::Range<u
         stretches.first().map_or(timeline.recording.start, |first| first.time.start),
         stretches.last().map_or(timeline.recording.start, |last| last.time.end),
     );
-    let recording = Interval::new(
-        timeline.recording.start.min(window.start),
-        timeline.recording.end.max(window.end),
-    );
+    let recording =
+        Interval::new(timeline.recording.start.min(window.start), timeline.recording.end.max(window.end));
     let time = DeviceTime {
         device,
         recording,

@@ -69,7 +69,8 @@ fn waits_for_event(timeline: &Timeline, op: usize) -> Option<u32> {
     });
     let index = *timeline.stream_waits.get(end.checked_sub(1)?)?;
     let sync = &timeline.syncs[index as usize];
-    ((sync.pid, sync.stream) == key && sync.context == waiting.context && sync.start >= since).then_some(index)
+    ((sync.pid, sync.stream) == key && sync.context == waiting.context && sync.start >= since)
+        .then_some(index)
 }
 
 fn launch_start(timeline: &Timeline, op: &Op) -> Option<MonoNs> {
@@ -84,7 +85,8 @@ pub fn held_by(timeline: &Timeline, op: usize, previous: Option<usize>) -> HeldB
         return HeldBy::Nothing;
     }
     let launched = timeline.api[waiting.launch as usize].time.end;
-    let predecessor = Some(timeline.stream_predecessors[op]).filter(|&index| index != NO_INDEX).map(|index| index as usize);
+    let predecessor =
+        Some(timeline.stream_predecessors[op]).filter(|&index| index != NO_INDEX).map(|index| index as usize);
     let short = waiting.start() - launched.max(previous.map_or(launched, |op| timeline.ops[op].end()))
         <= SUBMIT_LATENCY_LIMIT;
     if let Some(call) = host_function_between(timeline, op, predecessor)

@@ -15,7 +15,8 @@ impl LostTime {
     /// Of the losses of GPU records, only those of processes that use the device concern it; any other loss concerns all.
     #[must_use]
     pub fn of_device(timeline: &Timeline, device: DeviceId) -> Self {
-        let uses = |pid| timeline.devices.iter().any(|(&(process, _), &used)| process == pid && used == device);
+        let uses =
+            |pid| timeline.devices.iter().any(|(&(process, _), &used)| process == pid && used == device);
         let concerns = |loss: &&Lost| {
             let source = timeline.names.get(loss.source);
             let gpu = ["shim", "cupti", "gpu"].iter().any(|prefix| source.starts_with(prefix));
@@ -35,8 +36,8 @@ impl LostTime {
     /// `segments`, in order of time, with the lost time cut out of them and named.
     #[must_use]
     pub fn cut_out_of(&self, segments: Vec<Segment>) -> Vec<Segment> {
-        let (Some(first), Some(last)) = (segments.first(), segments.last()) else { return segments };
-        let gap = Interval::new(first.time.start, last.time.end);
+        let (Some(head), Some(tail)) = (segments.first(), segments.last()) else { return segments };
+        let gap = Interval::new(head.time.start, tail.time.end);
         let from = self.0.partition_point(|loss| loss.time.end <= gap.start);
         let losses: Vec<&Lost> = self.0[from..].iter().take_while(|loss| loss.time.start < gap.end).collect();
         if losses.is_empty() {
@@ -46,13 +47,13 @@ impl LostTime {
         for segment in segments {
             let mut rest = segment.time;
             for loss in &losses {
-                let lost = loss.time.intersect(rest);
-                if lost.is_empty() {
+                let hole = loss.time.intersect(rest);
+                if hole.is_empty() {
                     continue;
                 }
-                push(&mut cut, Segment { time: Interval::new(rest.start, lost.start), ..segment });
-                push(&mut cut, unknown(segment.gap, lost, loss));
-                rest.start = lost.end;
+                push(&mut cut, Segment { time: Interval::new(rest.start, hole.start), ..segment });
+                push(&mut cut, unknown(segment.gap, hole, loss));
+                rest.start = hole.end;
             }
             push(&mut cut, Segment { time: rest, ..segment });
         }
@@ -65,7 +66,15 @@ fn unknown(gap: u32, time: Interval, loss: &Lost) -> Segment {
         LossKind::Lost => Cause::UnknownLostEvents,
         LossKind::Invalid => Cause::UnknownInvalidRecord,
     };
-    Segment { gap, time, cause, stage: Stage::Other, object: loss.source, path: PathId::ROOT, inferred: false }
+    Segment {
+        gap,
+        time,
+        cause,
+        stage: Stage::Other,
+        object: loss.source,
+        path: PathId::ROOT,
+        inferred: false,
+    }
 }
 
 /// Adds a segment, to the one before it if both say the same.

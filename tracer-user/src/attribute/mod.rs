@@ -34,7 +34,7 @@ mod walk;
 #[cfg(test)]
 mod tests;
 
-pub use bundle::{BundleError, analyze_bundle};
+pub use bundle::{BundleError, analyze_bundle, read_timeline, rows_to_read};
 pub use cause::Cause;
 pub use conserve::Violation;
 pub use ledger::Ledger;
@@ -145,7 +145,10 @@ impl Analysis {
     }
 
     /// The rows of the table `gap_segments`, gap by gap.
-    pub fn segment_rows<'a>(&'a self, timeline: &'a Timeline) -> impl Iterator<Item = schema::GapSegment> + 'a {
+    pub fn segment_rows<'a>(
+        &'a self,
+        timeline: &'a Timeline,
+    ) -> impl Iterator<Item = schema::GapSegment> + 'a {
         self.gaps.iter().enumerate().flat_map(move |(index, gap)| {
             self.segments_of(gap).iter().enumerate().map(move |(seq, segment)| {
                 let thread = segment.thread(&self.paths);

@@ -80,7 +80,8 @@ pub fn find_roles(timeline: &Timeline) -> Roles {
     let threads = || (0..timeline.threads.len() as u32).map(ThreadIndex);
     let launches = |thread: ThreadIndex| deeds[thread.0 as usize].launches > 0;
     // Who wakes a launching thread, and who wakes those: the two stations of a data loader.
-    let feeders: HashSet<ThreadIndex> = wakes.iter().filter(|(_, to)| launches(*to)).map(|(from, _)| *from).collect();
+    let feeders: HashSet<ThreadIndex> =
+        wakes.iter().filter(|(_, to)| launches(*to)).map(|(from, _)| *from).collect();
     let fed_by_others: HashSet<ThreadIndex> = wakes
         .iter()
         .filter(|(from, to)| timeline.thread(*from).pid != timeline.thread(*to).pid)
@@ -93,16 +94,18 @@ pub fn find_roles(timeline: &Timeline) -> Roles {
         let in_gpu_process = gpu_processes.contains(&rows.pid);
         let name = timeline.names.get(rows.name);
         Some(match () {
-            () if rows.kernel => Role::Kernel,
-            () if rows.driver => Role::CudaDriver,
-            () if rows.tool => Role::Tool,
+            () if rows.is_kernel() => Role::Kernel,
+            () if rows.is_driver() => Role::CudaDriver,
+            () if rows.is_tool() => Role::Tool,
             () if did.launches > 0 && rows.pid.0 == rows.tid.0 => Role::Main,
             () if did.launches > 0 => Role::Launcher,
             () if in_gpu_process && name.starts_with("NCCL") => Role::NcclProxy,
             () if workers.contains(&rows.pid) => Role::DataLoaderWorker,
             () if did.accepts > 0 => Role::Server,
             () if did.fsyncs > 0 => Role::Checkpoint,
-            () if in_gpu_process && feeders.contains(&thread) && fed_by_others.contains(&thread) => Role::PinMemory,
+            () if in_gpu_process && feeders.contains(&thread) && fed_by_others.contains(&thread) => {
+                Role::PinMemory
+            }
             () if in_gpu_process && feeders.contains(&thread) && did.file_reads > 0 => Role::DataLoaderWorker,
             () if in_gpu_process && rows.pid.0 == rows.tid.0 => Role::Main,
             () => return None,
@@ -157,7 +160,9 @@ fn worker_processes(
     woken_processes
         .into_iter()
         .filter(|(pid, woken)| {
-            !gpu_processes.contains(pid) && ancestors(timeline, *pid).any(|ancestor| woken.contains(&ancestor) && gpu_processes.contains(&ancestor))
+            !gpu_processes.contains(pid)
+                && ancestors(timeline, *pid)
+                    .any(|ancestor| woken.contains(&ancestor) && gpu_processes.contains(&ancestor))
         })
         .map(|(pid, _)| pid)
         .collect()

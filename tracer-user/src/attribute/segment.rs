@@ -96,7 +96,8 @@ impl Leaf {
 
     /// Resting on this row too.
     #[must_use]
-    pub fn resting_on(mut self, row: EvidenceRow) -> Self {
+    pub fn resting_on(mut self, row: impl Into<EvidenceRow>) -> Self {
+        let row = row.into();
         if self.evidence[0].is_none() {
             self.evidence[0] = row;
         } else {

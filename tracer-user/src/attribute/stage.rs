@@ -67,12 +67,15 @@ pub fn stage_of<'a>(
     match cause {
         Cause::CommWaitOrTransfer => return Stage::Communication,
         Cause::AppNoRequest => return Stage::Serving,
-        Cause::CudaInit | Cause::CudaModuleLoad | Cause::CudaJit | Cause::CudaGraphBuild => return Stage::Startup,
+        Cause::CudaInit | Cause::CudaModuleLoad | Cause::CudaJit | Cause::CudaGraphBuild => {
+            return Stage::Startup;
+        }
         _ => {}
     }
     let mut threads = 0;
     let mut saves = false;
     let mut reads = false;
+    let mut to_device = false;
     for (hop, role) in hops {
         threads += usize::from(hop.tid.0 != 0);
         match role {
@@ -82,6 +85,7 @@ pub fn stage_of<'a>(
             Some(Role::NcclProxy) => return Stage::Communication,
             _ => {}
         }
+        to_device |= names.get(hop.object).starts_with("HtoD") || names.get(hop.call).contains("HtoD");
         let on_file = names.get(hop.object).contains('/');
         match SystemCall::of(names.get(hop.call)) {
             SystemCall::Fsync => saves = true,
@@ -92,14 +96,19 @@ pub fn stage_of<'a>(
     }
     match cause {
         Cause::StorageFsync | Cause::StorageWriteDevice | Cause::StorageWriteQueue => Stage::Checkpoint,
-        Cause::StorageReadDevice | Cause::StorageReadQueue | Cause::StorageMetadata | Cause::StorageRemote => {
-            Stage::DataLoading
-        }
+        Cause::StorageReadDevice
+        | Cause::StorageReadQueue
+        | Cause::StorageMetadata
+        | Cause::StorageRemote => Stage::DataLoading,
         _ if saves => Stage::Checkpoint,
         _ if reads => Stage::DataLoading,
-        Cause::CopyPageable | Cause::CopyPinned => Stage::H2d,
-        Cause::HostCpuUser if threads <= 1 => Stage::ForwardBackward,
+        Cause::CopyPageable | Cause::CopyPinned if to_device => Stage::H2d,
         Cause::HostExec | Cause::HostFork => Stage::Startup,
+        // The launching thread itself, on a CPU or wanting one.
+        Cause::HostCpuUser | Cause::HostCpuKernel | Cause::HostWakeLatency if threads <= 1 => {
+            Stage::ForwardBackward
+        }
+        _ if threads <= 1 && cause.code().starts_with("host.runq.") => Stage::ForwardBackward,
         _ if matches!(cause.family(), "cuda" | "gpu" | "copy") => Stage::ForwardBackward,
         _ => Stage::Other,
     }

@@ -47,18 +47,23 @@ impl SystemCall {
     pub fn of(name: &str) -> Self {
         match name {
             "" => Self::None,
-            "read" | "pread64" | "readv" | "preadv" | "preadv2" | "readahead" | "io_getevents" | "io_pgetevents"
-            | "io_uring_enter" | "fadvise64" | "madvise" | "mincore" => Self::Read,
-            "write" | "pwrite64" | "writev" | "pwritev" | "pwritev2" | "fallocate" | "ftruncate" | "truncate"
-            | "copy_file_range" | "sendfile" | "splice" | "tee" | "vmsplice" => Self::Write,
+            "read" | "pread64" | "readv" | "preadv" | "preadv2" | "readahead" | "io_getevents"
+            | "io_pgetevents" | "io_uring_enter" | "fadvise64" | "madvise" | "mincore" => Self::Read,
+            "write" | "pwrite64" | "writev" | "pwritev" | "pwritev2" | "fallocate" | "ftruncate"
+            | "truncate" | "copy_file_range" | "sendfile" | "splice" | "tee" | "vmsplice" => Self::Write,
             "fsync" | "fdatasync" | "sync" | "syncfs" | "sync_file_range" | "msync" => Self::Fsync,
-            "open" | "openat" | "openat2" | "creat" | "close" | "stat" | "lstat" | "fstat" | "newfstatat" | "statx"
-            | "statfs" | "fstatfs" | "access" | "faccessat" | "faccessat2" | "getdents" | "getdents64" | "unlink"
-            | "unlinkat" | "rename" | "renameat" | "renameat2" | "mkdir" | "mkdirat" | "rmdir" | "link" | "linkat"
-            | "symlink" | "symlinkat" | "readlink" | "readlinkat" | "chmod" | "fchmod" | "fchmodat" | "chown"
-            | "fchown" | "fchownat" | "utimensat" | "lseek" | "getxattr" | "flock" => Self::Metadata,
-            "poll" | "ppoll" | "select" | "pselect6" | "epoll_wait" | "epoll_pwait" | "epoll_pwait2" => Self::Poll,
-            "futex" | "futex_wait" | "futex_waitv" | "rt_sigtimedwait" | "semtimedop" | "semop" => Self::Futex,
+            "open" | "openat" | "openat2" | "creat" | "close" | "stat" | "lstat" | "fstat" | "newfstatat"
+            | "statx" | "statfs" | "fstatfs" | "access" | "faccessat" | "faccessat2" | "getdents"
+            | "getdents64" | "unlink" | "unlinkat" | "rename" | "renameat" | "renameat2" | "mkdir"
+            | "mkdirat" | "rmdir" | "link" | "linkat" | "symlink" | "symlinkat" | "readlink"
+            | "readlinkat" | "chmod" | "fchmod" | "fchmodat" | "chown" | "fchown" | "fchownat"
+            | "utimensat" | "lseek" | "getxattr" | "flock" => Self::Metadata,
+            "poll" | "ppoll" | "select" | "pselect6" | "epoll_wait" | "epoll_pwait" | "epoll_pwait2" => {
+                Self::Poll
+            }
+            "futex" | "futex_wait" | "futex_waitv" | "rt_sigtimedwait" | "semtimedop" | "semop" => {
+                Self::Futex
+            }
             "nanosleep" | "clock_nanosleep" | "pause" => Self::Sleep,
             "recvfrom" | "recvmsg" | "recvmmsg" | "recv" => Self::Receive,
             "sendto" | "sendmsg" | "sendmmsg" | "send" | "shutdown" => Self::Send,

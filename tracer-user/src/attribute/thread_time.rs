@@ -57,7 +57,9 @@ pub fn last_piece(timeline: &Timeline, thread: ThreadIndex, within: Interval) ->
     };
     let row = &timeline.off_cpu[index];
     if row.ended_by as usize != index {
-        return piece(row.off, ThreadState::Blocked { row: index, ended_by: row.ended_by as usize });
+        let begun = first_of_wait(timeline, index, range.start, within.start);
+        let off = timeline.off_cpu[begun].off;
+        return piece(off, ThreadState::Blocked { row: begun, ended_by: row.ended_by as usize });
     }
     // A row whose end was not recorded ends at the latest where the next begins.
     let next_off = if index + 1 < range.end { timeline.off_cpu[index + 1].off } else { MonoNs::MAX };
@@ -72,11 +74,24 @@ pub fn last_piece(timeline: &Timeline, thread: ThreadIndex, within: Interval) ->
     if end > woken {
         return piece(woken, ThreadState::Runnable { row: index });
     }
-    let state = match row.state {
-        OffState::Stopped => ThreadState::Stopped { row: index },
-        OffState::Waiting | OffState::Preempted => ThreadState::Blocked { row: index, ended_by: index },
-    };
-    piece(row.off, state)
+    if row.state == OffState::Stopped {
+        return piece(row.off, ThreadState::Stopped { row: index });
+    }
+    let begun = first_of_wait(timeline, index, range.start, within.start);
+    piece(timeline.off_cpu[begun].off, ThreadState::Blocked { row: begun, ended_by: index })
+}
+
+/// The first interval, not before `earliest` and holding or following the moment `from`, of the wait that goes on in `index`.
+fn first_of_wait(timeline: &Timeline, index: usize, earliest: usize, from: MonoNs) -> usize {
+    let ended_by = timeline.off_cpu[index].ended_by;
+    let mut first = index;
+    while first > earliest
+        && timeline.off_cpu[first].off > from
+        && timeline.off_cpu[first - 1].ended_by == ended_by
+    {
+        first -= 1;
+    }
+    first
 }
 
 /// The time before the first interval off the CPU.
@@ -85,7 +100,7 @@ fn before_first_row(timeline: &Timeline, thread: ThreadIndex, within: Interval) 
     let end = within.end;
     let piece = |start: MonoNs, state| Piece { time: Interval::new(start.max(within.start), end), state };
     // A kernel thread's time is recorded from its first interval on: without one, it may have been asleep.
-    let (Some(start), false) = (rows.start, rows.kernel) else {
+    let (Some(start), false) = (rows.start, rows.is_kernel()) else {
         return piece(within.start, ThreadState::NotRecorded);
     };
     if end > start {

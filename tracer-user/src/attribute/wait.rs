@@ -29,7 +29,10 @@ pub fn join_waits_begun_again(timeline: &mut Timeline) {
 /// Whether the interval `next` goes on with the wait of the interval before it.
 fn is_same_wait(timeline: &Timeline, thread: ThreadIndex, index: usize, next: usize) -> bool {
     let (row, after) = (&timeline.off_cpu[index], &timeline.off_cpu[next]);
-    if row.waker != Waker::Timer || row.state != OffState::Waiting || after.off - row.on.min(after.off) > AT_ONCE {
+    if row.waker != Waker::Timer
+        || row.state != OffState::Waiting
+        || after.off - row.on.min(after.off) > AT_ONCE
+    {
         return false;
     }
     let syscall = timeline.names.get(row.syscall);

@@ -56,13 +56,13 @@ fn task_edge<'a>(timeline: &'a Timeline, row: &OffCpu) -> WakeEdge<'a> {
     if row.waker_thread != NO_INDEX {
         let index = ThreadIndex(row.waker_thread);
         let thread = timeline.thread(index);
-        if thread.driver {
+        if thread.is_driver() {
             return WakeEdge::Gpu;
         }
         if has_timeline(timeline, index) {
             return WakeEdge::Task(index);
         }
-        if thread.kernel {
+        if thread.is_kernel() {
             return WakeEdge::KernelTask;
         }
     }
@@ -80,7 +80,7 @@ pub fn has_timeline(timeline: &Timeline, thread: ThreadIndex) -> bool {
         return true;
     }
     let outside = timeline.processes.get(&rows.pid).is_some_and(|process| process.outside);
-    rows.start.is_some() && !rows.kernel && !outside
+    rows.start.is_some() && !rows.is_kernel() && !outside
 }
 
 /// On loopback the receive softirq runs inside the sender's own call, so that the interrupted task is the sender.

@@ -356,7 +356,9 @@ impl<'a> Walker<'a> {
         };
         let first_thread = |pid: Pid| timeline.find_thread(pid, crate::event::Tid(pid.0));
         let maker = maker.and_then(first_thread).filter(|&maker| {
-            maker != thread && has_timeline(timeline, maker) && !self.stations.contains(&Station::Thread(maker))
+            maker != thread
+                && has_timeline(timeline, maker)
+                && !self.stations.contains(&Station::Thread(maker))
         });
         if let Some(maker) = maker {
             let leaf = Leaf::thread(timeline, thread, HopState::Unknown, Cause::HostFork);
@@ -402,7 +404,8 @@ impl<'a> Walker<'a> {
     /// still to launch.
     fn ends_idle(&self, op: usize, moment: MonoNs) -> bool {
         let op = &self.timeline.ops[op];
-        op.start() <= moment || (op.launch != NO_INDEX && self.timeline.api[op.launch as usize].time.end >= moment)
+        op.start() <= moment
+            || (op.launch != NO_INDEX && self.timeline.api[op.launch as usize].time.end >= moment)
     }
 
     /// The device of the gap that is being walked.

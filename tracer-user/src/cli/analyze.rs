@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{ExitStatus, Failure, Result, Ui};
+use super::report::open_raw;
+use super::{ExitStatus, OrFail as _, Result, Ui};
+use crate::attribute::{self, Ledger};
 
 /// Arguments of `gtrace analyze`.
 #[derive(Debug, Args)]
@@ -18,10 +20,21 @@ pub struct AnalyzeArgs {
 ///
 /// # Errors
 /// The recording cannot be read, or the results cannot be written.
-pub fn run(args: &AnalyzeArgs, _ui: &Ui) -> Result<ExitStatus> {
-    let AnalyzeArgs { bundle } = args;
-    Err(Failure::new(format!("cannot analyse {}", bundle.display()))
-        .because("this build has no analysis")
-        .try_this("use a later build")
-        .into())
+pub fn run(args: &AnalyzeArgs, ui: &Ui) -> Result<ExitStatus> {
+    let bundle = open_raw(&args.bundle)?;
+    let what = || format!("cannot analyse the recording {}", args.bundle.display());
+    let remedy = "if a file is damaged, remove it and analyse what is left; if the disk is full, make room";
+    let rows = attribute::rows_to_read(&bundle).or_fail(what(), remedy)?;
+    let progress = ui.progress("analysing the recording", Some(rows));
+    let analysis =
+        attribute::analyze_bundle(&bundle, &|rows| progress.advance(rows)).or_fail(what(), remedy)?;
+    drop(progress);
+    let ledger = Ledger::of(&analysis.segments);
+    let total = ledger.total();
+    let unknown = ledger.unknown().0 as f64 / total.0.max(1) as f64 * 100.0;
+    ui.detail(&format!(
+        "{} gaps, {total} in all, {unknown:.2} % of it of unknown cause",
+        analysis.gaps.len()
+    ));
+    Ok(ExitStatus::Done)
 }

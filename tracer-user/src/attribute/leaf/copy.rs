@@ -58,7 +58,8 @@ fn launch_hop(walker: &mut Walker, op: &Op) -> Chain {
         return Chain::START;
     }
     let call = walker.timeline.api[op.launch as usize];
-    let leaf = Leaf::thread(walker.timeline, call.thread, HopState::Running, Cause::CudaLaunch).in_call(call.name);
+    let leaf =
+        Leaf::thread(walker.timeline, call.thread, HopState::Running, Cause::CudaLaunch).in_call(call.name);
     let path = walker.paths.push(PathHop {
         edge: Edge::Gpu,
         evidence: [Some((EvidenceTable::CudaApi, call.id.0)), None],

@@ -20,14 +20,16 @@ pub fn running(walker: &mut Walker, thread: ThreadIndex, time: Interval, chain: 
         let start = api_boundary.max(syscall_boundary).max(rest.start);
         let piece = Interval::new(start, rest.end);
         match (api, syscall) {
-            _ if timeline.thread(thread).tool => {
+            _ if timeline.thread(thread).is_tool() => {
                 let leaf = Leaf::thread(timeline, thread, HopState::Running, Cause::ToolOverhead);
                 let name = timeline.thread(thread).name;
                 walker.emit(piece, chain, leaf.on(name));
             }
             (Some(call), _) => super::gpu::running_in_call(walker, thread, piece, call, chain),
             (None, Some(call)) => in_system_call(walker, thread, piece, call, chain),
-            (None, None) if timeline.thread(thread).kernel => in_kernel_thread(walker, thread, piece, chain),
+            (None, None) if timeline.thread(thread).is_kernel() => {
+                in_kernel_thread(walker, thread, piece, chain)
+            }
             (None, None) => in_user_code(walker, thread, piece, chain),
         }
         rest.end = piece.start;
@@ -37,7 +39,8 @@ pub fn running(walker: &mut Walker, thread: ThreadIndex, time: Interval, chain: 
 /// A thread was on its way out.
 pub fn exiting(walker: &mut Walker, thread: ThreadIndex, time: Interval, chain: Chain) {
     let call = walker.names.str("exit");
-    let leaf = Leaf::thread(walker.timeline, thread, HopState::Running, Cause::HostCpuKernel).in_call(call).on(call);
+    let leaf =
+        Leaf::thread(walker.timeline, thread, HopState::Running, Cause::HostCpuKernel).in_call(call).on(call);
     walker.emit(time, chain, leaf);
 }
 

@@ -30,13 +30,13 @@ pub fn blocked_in_call(walker: &mut Walker, wait: &Wait, call: usize, edge: Wake
     match edge {
         // Paging in a mapped file that is being copied.
         WakeEdge::Block(_) | WakeEdge::UnknownBlock => false,
-        WakeEdge::Task(waker) if timeline.thread(waker).tool => {
-            let name = timeline.thread(waker).name;
+        WakeEdge::Task(task) if timeline.thread(task).is_tool() => {
+            let name = timeline.thread(task).name;
             walker.emit(wait.time, chain, Leaf { cause: Cause::ToolOverhead, object: name, ..leaf });
             true
         }
-        WakeEdge::Task(waker) if timeline.api_call_before(waker, wait.end.woken).0.is_some() => {
-            let rows = timeline.thread(waker);
+        WakeEdge::Task(task) if timeline.api_call_before(task, wait.end.woken).0.is_some() => {
+            let rows = timeline.thread(task);
             let holder = task_name(&mut walker.names, Pid(rows.tid.0), rows.name);
             walker.emit(wait.time, chain, Leaf { cause: Cause::CudaLock, object: holder, ..leaf });
             true
@@ -69,7 +69,8 @@ fn call_leaf(walker: &mut Walker, thread: ThreadIndex, call: usize, state: HopSt
     let row = &timeline.api[call];
     let kind = walker.call_kind(call);
     // Staging a pageable buffer is part of the copy, on the host as on the device.
-    let staging = matches!(kind, CudaCall::Copy | CudaCall::Submit) && copies(timeline, call) == CopyKind::Pageable;
+    let staging =
+        matches!(kind, CudaCall::Copy | CudaCall::Submit) && copies(timeline, call) == CopyKind::Pageable;
     let cause = if staging { Cause::CopyPageable } else { kind.cause() };
     let table = if row.overhead { EvidenceTable::CudaOverhead } else { EvidenceTable::CudaApi };
     Leaf::thread(timeline, thread, state, cause)

@@ -11,13 +11,19 @@ use crate::attribute::segment::{Leaf, task_name};
 use crate::attribute::system_call::SystemCall;
 use crate::attribute::timeline::Request;
 use crate::attribute::walk::{Chain, Walker};
-use crate::event::{Interval, MonoNs, Tid};
+use crate::event::{DurationNs, Interval, MonoNs, Tid};
+
+/// Handing a request to the driver takes a few microseconds; as much is no queue.
+const LONGEST_DISPATCH: DurationNs = DurationNs(20_000);
 
 /// What a wait for the block layer is for.
 #[derive(Clone, Copy)]
 struct Purpose {
+    /// While its own requests are in service.
     device: Cause,
+    /// While only others' are.
     queue: Cause,
+    /// The file.
     object: Name,
 }
 
@@ -83,11 +89,15 @@ fn queued(
         let mut others = timeline.requests.during(request.device, waiting);
         let other = others.find(|other| !is_own(timeline.thread(wait.thread).tid, request, other)).copied();
         let row = Some((EvidenceTable::BlockIo, request.id.0));
-        let mut leaf = Leaf::device(request.device, purpose.queue).on(request.device).resting_on(row);
-        if let Some(other) = other {
-            let object = task_name(&mut walker.names, other.pid, other.comm);
-            leaf = leaf.on(object).resting_on(Some((EvidenceTable::BlockIo, other.id.0)));
-        }
+        let leaf = match other {
+            _ if waiting.length() <= LONGEST_DISPATCH => device_leaf(request, purpose),
+            Some(other) => {
+                let object = task_name(&mut walker.names, other.pid, other.comm);
+                let leaf = Leaf::device(request.device, purpose.queue).on(object).resting_on(row);
+                leaf.resting_on((EvidenceTable::BlockIo, other.id.0))
+            }
+            None => Leaf::device(request.device, purpose.queue).on(request.device).resting_on(row),
+        };
         walker.emit(waiting, on_device, leaf);
     }
     // Before the request was made, the wait was for whoever made it.
@@ -144,7 +154,7 @@ fn service(walker: &Walker, wait: &Wait, request: &Request) -> Vec<Interval> {
 /// What the wait is for: by its own call, else by the call of the user thread that waits for it, else a page fault.
 fn find_purpose(walker: &Walker, wait: &Wait, request: Option<&Request>, chain: Chain) -> Purpose {
     let timeline = walker.timeline;
-    let kernel = timeline.thread(wait.thread).kernel;
+    let kernel = timeline.thread(wait.thread).is_kernel();
     let own = if kernel { None } else { wait.syscall };
     let call = if kernel || !wait.end.syscall.is_none() { purpose(timeline, own, chain) } else { None };
     let kind = match call {

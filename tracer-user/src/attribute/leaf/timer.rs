@@ -10,7 +10,7 @@ use crate::attribute::walk::{Chain, Walker};
 /// A timer ran out: a sleep, a wait with a time-out, or the kernel's own delay on the way to something.
 pub fn ran_out(walker: &mut Walker, wait: &Wait, chain: Chain) {
     let timeline = walker.timeline;
-    let kernel = timeline.thread(wait.thread).kernel;
+    let kernel = timeline.thread(wait.thread).is_kernel();
     let call = if kernel { purpose(timeline, None, chain) } else { wait.call(timeline) };
     let kind = match call {
         Some(call) => call.kind,
@@ -18,17 +18,17 @@ pub fn ran_out(walker: &mut Walker, wait: &Wait, chain: Chain) {
     };
     let own_timer = wait.end.waker_object.is_none()
         || ["hrtimer_wakeup", "process_timeout"].contains(&timeline.names.get(wait.end.waker_object));
-    let waits_for_nothing = call.is_none_or(|call| {
-        call.object.is_none() || timeline.names.get(call.object_kind) == "sleep"
-    });
+    let waits_for_nothing =
+        call.is_none_or(|call| call.object.is_none() || timeline.names.get(call.object_kind) == "sleep");
     let cause = match cause_of_call(&timeline.names, call, kind) {
         // A kernel thread that works for a call delays it by its own timers; so do the timers of a connection.
         Some(cause) if kernel || (!own_timer && cause.family() == "net") => cause,
         Some(Cause::HostSleep) => Cause::HostSleep,
-        Some(_) if waits_for_nothing && is_bare_select(timeline.names.get(wait.end.syscall)) => Cause::HostSleep,
-        Some(_) => Cause::HostTimedWait,
+        Some(_) if waits_for_nothing && is_bare_select(timeline.names.get(wait.end.syscall)) => {
+            Cause::HostSleep
+        }
         None if kernel => Cause::UnknownInterrupt,
-        None => Cause::HostTimedWait,
+        _ => Cause::HostTimedWait,
     };
     let leaf = wait.leaf(timeline, cause);
     let object = match cause {

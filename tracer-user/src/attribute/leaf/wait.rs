@@ -28,7 +28,8 @@ impl Wait {
     /// The wait of `thread` in `time`, within the off-CPU interval `row`, ended by the wake-up of `end`.
     #[must_use]
     pub fn new(timeline: &Timeline, thread: ThreadIndex, time: Interval, row: usize, end: OffCpu) -> Self {
-        let syscall = if end.syscall.is_none() { None } else { timeline.system_call_at(thread, end.syscall_start) };
+        let syscall =
+            if end.syscall.is_none() { None } else { timeline.system_call_at(thread, end.syscall_start) };
         Self { thread, time, end, row, syscall }
     }
 
@@ -58,8 +59,8 @@ impl Wait {
 
     /// The row of its interval off the CPU.
     #[must_use]
-    pub fn off_row(&self, timeline: &Timeline) -> EvidenceRow {
-        Some((EvidenceTable::OffCpu, timeline.off_cpu[self.row].id.0))
+    pub fn off_row(&self, timeline: &Timeline) -> (EvidenceTable, i64) {
+        (EvidenceTable::OffCpu, timeline.off_cpu[self.row].id.0)
     }
 
     /// The row of its system call.
@@ -93,7 +94,9 @@ pub fn cause_of_call(names: &Names, call: Option<&Call>, kind: SystemCall) -> Op
     let socket = matches!(object_kind, "tcp" | "udp" | "socket");
     let file = matches!(object_kind, "file" | "block_device");
     let terminal = object_kind == "char_device"
-        && call.is_some_and(|call| ["tty", "/pts/", "console"].iter().any(|part| names.get(call.object).contains(part)));
+        && call.is_some_and(|call| {
+            ["tty", "/pts/", "console"].iter().any(|part| names.get(call.object).contains(part))
+        });
     let remote = file && call.is_some_and(|call| is_remote(names.get(call.device)));
     Some(match kind {
         SystemCall::None => return None,
@@ -134,7 +137,7 @@ fn is_remote(device: &str) -> bool {
 
 /// The call that a wait or a kernel thread's work is for: its own, or that of the nearest user thread that waits for it.
 #[must_use]
-pub fn purpose<'a>(timeline: &'a Timeline, own: Option<usize>, chain: Chain) -> Option<&'a Call> {
+pub fn purpose(timeline: &Timeline, own: Option<usize>, chain: Chain) -> Option<&Call> {
     own.or(chain.waiting).map(|index| &timeline.syscalls[index])
 }
 

@@ -1,1 +1,10 @@
+//! Hand-made timelines for each rule and trap, and random ones for what must hold whatever the timeline.
 
+mod golden;
+mod gpu;
+mod host;
+mod lost;
+mod properties;
+mod roles;
+mod scene;
+mod storage;

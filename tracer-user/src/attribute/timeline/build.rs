@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::op::{copy_kind, is_collective};
 use super::{
-    ApiCall, Call, CopyKind, LossKind, Lost, NO_INDEX, OffCpu, OffState, Op, OpClass, ProcessRow, Request, Requests, Sync,
-    ThreadIndex, ThreadRows, Timeline, Waker,
+    ApiCall, Call, CopyKind, LossKind, Lost, NO_INDEX, OffCpu, OffState, Op, OpClass, ProcessRow, Request,
+    Requests, Sync, ThreadIndex, ThreadKind, ThreadRows, Timeline, Waker,
 };
 use crate::attribute::cuda_call::CudaCall;
+use crate::attribute::names::Name;
 use crate::attribute::system_call::SystemCall;
 use crate::attribute::wait;
 use crate::attribute::wake_edge::is_driver_name;
@@ -40,31 +41,40 @@ pub struct TimelineBuilder {
     syscalls: Vec<(ThreadKey, Call)>,
     api: Vec<(ThreadKey, ApiCall)>,
     requests: Vec<Request>,
+    latest: MonoNs,
+    ended: bool,
 }
 
 impl TimelineBuilder {
-    /// For a recording of this time by this process, with this error of the conversion of GPU times.
+    /// For a recording from `started` to `ended` (of one that did not end, to its last event) by this process, with this
+    /// error of the conversion of GPU times.
     #[must_use]
-    pub fn new(recording: Interval, recorder: Option<Pid>, clock_residual: DurationNs) -> Self {
-        let recording = interval(recording.start, recording.end);
+    pub fn new(
+        started: MonoNs,
+        ended: Option<MonoNs>,
+        recorder: Option<Pid>,
+        clock_residual: DurationNs,
+    ) -> Self {
+        let recording = interval(started, ended.unwrap_or(started));
         let timeline = Timeline { recording, recorder, clock_residual, ..Timeline::default() };
-        Self { timeline, ..Self::default() }
+        Self { timeline, ended: ended.is_some(), ..Self::default() }
+    }
+
+    fn saw(&mut self, moment: Option<MonoNs>) {
+        self.latest = self.latest.max(moment.map_or(MonoNs(0), checked));
     }
 
     /// Adds a GPU op. One without a valid interval must have been refused before.
     pub fn gpu_op(&mut self, row: &schema::GpuOp) {
+        self.saw(Some(row.end_ns));
         let names = &mut self.timeline.names;
         let class = match row.kind.as_str() {
             "memcpy" | "memset" => OpClass::Copy,
             _ if is_collective(&row.name) => OpClass::Communication,
             _ => OpClass::Compute,
         };
-        let copy = copy_kind(
-            &row.kind,
-            row.copy_kind.as_deref(),
-            row.src_kind.as_deref(),
-            row.dst_kind.as_deref(),
-        );
+        let copy =
+            copy_kind(&row.kind, row.copy_kind.as_deref(), row.src_kind.as_deref(), row.dst_kind.as_deref());
         let name = match (copy, &row.copy_kind) {
             (CopyKind::None | CopyKind::Memset, _) | (_, None) => names.text(&row.name),
             (_, Some(copy)) => names.text(copy),
@@ -88,6 +98,7 @@ impl TimelineBuilder {
 
     /// Adds a CUDA call.
     pub fn cuda_api(&mut self, row: &schema::CudaApi) {
+        self.saw(Some(row.end_ns));
         let first = self.timeline.first_correlation.entry(row.pid).or_insert(row.correlation_id);
         *first = row.correlation_id.min(*first);
         let name = self.timeline.names.text(&row.name);
@@ -143,6 +154,7 @@ impl TimelineBuilder {
 
     /// Adds an off-CPU interval.
     pub fn off_cpu(&mut self, row: &schema::OffCpu) {
+        self.saw(row.on_ns.or(Some(row.off_ns)));
         let names = &mut self.timeline.names;
         let state = match row.state.as_str() {
             "preempted" => OffState::Preempted,
@@ -235,7 +247,8 @@ impl TimelineBuilder {
         let name = self.timeline.names.text(&row.comm);
         let thread = self.threads.entry((row.pid, row.tid)).or_insert_with(|| new_thread(row.pid, row.tid));
         // A number can be used again within a recording; the thread is then known from its first life on.
-        thread.start = Some(thread.start.map_or(checked(row.start_ns), |start| start.min(checked(row.start_ns))));
+        thread.start =
+            Some(thread.start.map_or(checked(row.start_ns), |start| start.min(checked(row.start_ns))));
         thread.end = thread.end.max(row.end_ns);
         thread.before_attach |= row.before_attach;
         thread.name = name;
@@ -265,7 +278,7 @@ impl TimelineBuilder {
             return;
         }
         let source = self.timeline.names.text(&row.source);
-        let kind = if row.source.as_str() == "cupti.invalid" { LossKind::Invalid } else { LossKind::Lost };
+        let kind = if row.source.contains("invalid") { LossKind::Invalid } else { LossKind::Lost };
         self.timeline.losses.push(Lost {
             kind,
             source,
@@ -279,11 +292,15 @@ impl TimelineBuilder {
     pub fn finish(mut self) -> Timeline {
         self.place_threads();
         let mut timeline = self.timeline;
+        if !self.ended {
+            timeline.recording.end = timeline.recording.end.max(self.latest);
+        }
         wait::join_waits_begun_again(&mut timeline);
         nest(&mut timeline.api);
         timeline.syncs.sort_by_key(|sync| (sync.pid, sync.correlation, sync.id));
-        let mut waits: Vec<u32> =
-            (0..timeline.syncs.len() as u32).filter(|&index| timeline.syncs[index as usize].stream_wait).collect();
+        let mut waits: Vec<u32> = (0..timeline.syncs.len() as u32)
+            .filter(|&index| timeline.syncs[index as usize].stream_wait)
+            .collect();
         waits.sort_by_key(|&index| {
             let sync = &timeline.syncs[index as usize];
             (sync.pid, sync.stream, sync.start, sync.id)
@@ -321,10 +338,14 @@ impl TimelineBuilder {
                 row.thread = ThreadIndex(index as u32);
             }
             let process = timeline.processes.get(&thread.pid);
-            thread.kernel = process.is_some_and(|process| process.kernel);
+            thread.name = thread.name.or(process.map_or(Name::NONE, |process| process.comm));
             let name = timeline.names.get(thread.name);
-            thread.driver = is_driver_name(name);
-            thread.tool = name.starts_with("gtrace");
+            thread.kind = match process {
+                Some(process) if process.kernel => ThreadKind::Kernel,
+                _ if is_driver_name(name) => ThreadKind::Driver,
+                _ if name.starts_with("gtrace") => ThreadKind::Tool,
+                _ => ThreadKind::Program,
+            };
         }
         timeline.off_cpu = std::mem::take(&mut self.off_cpu).into_iter().map(|(_, row)| row).collect();
         timeline.syscalls = std::mem::take(&mut self.syscalls).into_iter().map(|(_, row)| row).collect();
@@ -337,23 +358,22 @@ impl TimelineBuilder {
     }
 }
 
-/// Whether a loss of this source can hide a cause. Fast calls that were not counted, a path that is sent again, and a
-/// nesting depth put right do not.
+/// Whether a loss of this source can hide a cause. Fast calls that were not counted and paths that came late do not; where
+/// the nesting of interrupts was put right, the edge of one wake-up may lack what it delivered, which then reads unknown
+/// by itself.
 fn hides_causes(source: &str) -> bool {
-    !["counts", "object", "irq_depth", "irq.depth"].iter().any(|harmless| source.contains(harmless))
+    !matches!(source, "syscall_counts" | "ring.object" | "irq_reset" | "irq_depth")
 }
 
 fn new_thread(pid: Pid, tid: Tid) -> ThreadRows {
     ThreadRows {
         pid,
         tid,
-        name: crate::attribute::names::Name::NONE,
+        name: Name::NONE,
         start: None,
         end: None,
         before_attach: false,
-        kernel: false,
-        driver: false,
-        tool: false,
+        kind: ThreadKind::Program,
         off_cpu: 0..0,
         syscalls: 0..0,
         api: 0..0,
@@ -412,11 +432,8 @@ fn join_launches(timeline: &mut Timeline) {
         let same = launches[first..].iter().take_while(|&&(pid, correlation, ..)| (pid, correlation) == key);
         // Ids wrap after 2³² calls: the latest launch before the op is its own.
         let latest_start = op.time.start + residual;
-        let Some(launch) = same
-            .clone()
-            .take_while(|launch| launch.2 <= latest_start)
-            .last()
-            .or_else(|| same.clone().next())
+        let Some(launch) =
+            same.clone().take_while(|launch| launch.2 <= latest_start).last().or_else(|| same.clone().next())
         else {
             return true;
         };
@@ -451,4 +468,3 @@ fn order_ops(timeline: &mut Timeline) {
         timeline.device_ranges.insert(device, range);
     }
 }
-

@@ -12,7 +12,8 @@ pub use build::TimelineBuilder;
 pub use op::{CopyKind, Op, OpClass};
 pub use requests::Requests;
 pub use row::{
-    ApiCall, Call, Lost, LossKind, NO_INDEX, OffCpu, OffState, ProcessRow, Request, Sync, ThreadIndex, ThreadRows, Waker,
+    ApiCall, Call, LossKind, Lost, NO_INDEX, OffCpu, OffState, ProcessRow, Request, Sync, ThreadIndex,
+    ThreadKind, ThreadRows, Waker,
 };
 
 use super::names::Names;

@@ -89,7 +89,12 @@ pub fn is_collective(kernel: &str) -> bool {
 
 /// What the copy of a `gpu_ops` row is.
 #[must_use]
-pub fn copy_kind(kind: &str, copy: Option<&str>, source: Option<&str>, destination: Option<&str>) -> CopyKind {
+pub fn copy_kind(
+    kind: &str,
+    copy: Option<&str>,
+    source: Option<&str>,
+    destination: Option<&str>,
+) -> CopyKind {
     let any = |wanted: &str| source == Some(wanted) || destination == Some(wanted);
     match kind {
         "memset" => CopyKind::Memset,

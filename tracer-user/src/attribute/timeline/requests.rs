@@ -10,7 +10,7 @@ use crate::event::{Interval, MonoNs, RequestId};
 #[derive(Debug, Default)]
 pub struct Requests {
     /// By device, then by when they were made.
-    requests: Vec<Request>,
+    rows: Vec<Request>,
     /// The latest completion among the requests of the same device up to and including this one: never decreases within a
     /// device, so that those still unfinished at a moment are found by binary search.
     latest: Vec<MonoNs>,
@@ -33,20 +33,21 @@ impl Requests {
             latest.push(request.completed.max(before));
             by_id.entry(request.id).or_insert(index as u32);
         }
-        Self { requests, latest, by_id, devices }
+        Self { rows: requests, latest, by_id, devices }
     }
 
     /// The request with this number.
     #[must_use]
     pub fn get(&self, id: RequestId) -> Option<&Request> {
-        self.by_id.get(&id).map(|&index| &self.requests[index as usize])
+        self.by_id.get(&id).map(|&index| &self.rows[index as usize])
     }
 
     /// The requests of `device` that were unfinished at some moment of `time`, in the order in which they were made.
     pub fn during(&self, device: Name, time: Interval) -> impl Iterator<Item = &Request> {
         let range = self.devices.get(&device).cloned().unwrap_or_default();
-        let first = range.start + self.latest[range.clone()].partition_point(|&completed| completed <= time.start);
-        self.requests[first..range.end.max(first)]
+        let first =
+            range.start + self.latest[range.clone()].partition_point(|&completed| completed <= time.start);
+        self.rows[first..range.end.max(first)]
             .iter()
             .take_while(move |request| request.queued < time.end)
             .filter(move |request| request.completed > time.start)

@@ -4,7 +4,9 @@ use super::op::CopyKind;
 use crate::attribute::cuda_call::CudaCall;
 use crate::attribute::names::Name;
 use crate::attribute::system_call::SystemCall;
-use crate::event::{ContextId, CorrelationId, DurationNs, Interval, MonoNs, Pid, RequestId, RowId, StreamId, Tid};
+use crate::event::{
+    ContextId, CorrelationId, DurationNs, Interval, MonoNs, Pid, RequestId, RowId, StreamId, Tid,
+};
 
 /// No index.
 pub const NO_INDEX: u32 = u32::MAX;
@@ -201,6 +203,19 @@ pub struct Lost {
     pub time: Interval,
 }
 
+/// For whom a thread works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ThreadKind {
+    /// For the program.
+    Program,
+    /// For the kernel.
+    Kernel,
+    /// For the GPU: a thread of the CUDA driver, or the simulated GPU's scheduler.
+    Driver,
+    /// For gtrace, inside the process.
+    Tool,
+}
+
 /// A thread: its identity, its life and its rows.
 #[derive(Clone, Debug)]
 pub struct ThreadRows {
@@ -216,12 +231,8 @@ pub struct ThreadRows {
     pub end: Option<MonoNs>,
     /// It lived before the recording began.
     pub before_attach: bool,
-    /// A kernel thread.
-    pub kernel: bool,
-    /// Works for the GPU: a thread of the CUDA driver, or the simulated GPU's scheduler.
-    pub driver: bool,
-    /// Works for gtrace inside the process.
-    pub tool: bool,
+    /// For whom it works.
+    pub kind: ThreadKind,
     /// Its off-CPU intervals.
     pub off_cpu: std::ops::Range<usize>,
     /// Its system calls.
@@ -245,4 +256,24 @@ pub struct ProcessRow {
     pub outside: bool,
     /// Kernel thread.
     pub kernel: bool,
+}
+
+impl ThreadRows {
+    /// Whether it is a kernel thread.
+    #[must_use]
+    pub fn is_kernel(&self) -> bool {
+        self.kind == ThreadKind::Kernel
+    }
+
+    /// Whether it works for the GPU.
+    #[must_use]
+    pub fn is_driver(&self) -> bool {
+        self.kind == ThreadKind::Driver
+    }
+
+    /// Whether it works for gtrace.
+    #[must_use]
+    pub fn is_tool(&self) -> bool {
+        self.kind == ThreadKind::Tool
+    }
 }
