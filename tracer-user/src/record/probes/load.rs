@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use aya::maps::Stack;
 use aya::programs::raw_trace_point::RawTracePointLinkId;
 use aya::programs::{ProgramError, RawTracePoint};
 use aya::{Ebpf, EbpfLoader, VerifierLogLevel};
@@ -14,7 +15,7 @@ use super::error::ProbeError;
 use super::maps::{PodConfig, PodOffsets};
 use super::offsets;
 use super::programs::{PROGRAMS, ProgramSpec};
-use super::session::Probes;
+use super::session::{self, Probes};
 use crate::store::meta::ProbeStatus;
 
 include!(concat!(env!("OUT_DIR"), "/bpf_object.rs"));
@@ -65,7 +66,6 @@ pub(super) struct Loaded {
     pub links: BTreeMap<&'static str, RawTracePointLinkId>,
     pub statuses: Vec<ProbeStatus>,
     pub pid_limit: u32,
-    pub max_threads: u32,
 }
 
 pub(super) fn load(config: &LoadConfig) -> Result<Loaded, ProbeError> {
@@ -99,6 +99,7 @@ pub(super) fn load(config: &LoadConfig) -> Result<Loaded, ProbeError> {
         .map_max_entries("COUNT_CACHES", max_threads + 1)
         .map_max_entries("THREAD_INDEX", max_threads);
     let mut ebpf = loader.load(object).map_err(ProbeError::Load)?;
+    fill_free_slots(&mut ebpf, max_threads)?;
     let mut links = BTreeMap::new();
     let mut statuses = Vec::with_capacity(PROGRAMS.len());
     let wanted: Vec<&ProgramSpec> = PROGRAMS.iter().filter(|spec| is_for_this_kernel(spec, &btf)).collect();
@@ -124,7 +125,18 @@ pub(super) fn load(config: &LoadConfig) -> Result<Loaded, ProbeError> {
             *entry = status(spec, Some(format!("it makes no sense without {partner}, which is missing")));
         }
     }
-    Ok(Loaded { ebpf, links, statuses, pid_limit, max_threads })
+    Ok(Loaded { ebpf, links, statuses, pid_limit })
+}
+
+/// The slots that the programs give to threads. Before the first program is attached: it would find none.
+fn fill_free_slots(ebpf: &mut Ebpf, max_threads: u32) -> Result<(), ProbeError> {
+    let map = ebpf.map_mut("FREE_SLOTS").ok_or_else(|| session::missing("FREE_SLOTS"))?;
+    let mut free: Stack<_, u32> =
+        Stack::try_from(map).map_err(|error| session::failed("open", "FREE_SLOTS", &error))?;
+    for slot in (1..=max_threads).rev() {
+        free.push(slot, 0).map_err(|error| session::failed("fill", "FREE_SLOTS", &error))?;
+    }
+    Ok(())
 }
 
 fn status(spec: &ProgramSpec, reason: Option<String>) -> ProbeStatus {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap as StdHashMap, HashSet};
 use std::os::fd::AsFd;
 
 use aya::Ebpf;
-use aya::maps::{Array, HashMap, Map, MapData, PerCpuArray, RingBuf, Stack};
+use aya::maps::{Array, HashMap, Map, MapData, PerCpuArray, RingBuf};
 use aya::programs::raw_trace_point::RawTracePointLinkId;
 use tracer_abi::kernel::{CountKey, CountValue, LossClass, ThreadState};
 
@@ -44,15 +44,11 @@ impl Probes {
     /// This build has no eBPF object, root is missing, the kernel has no type information, or it refuses an essential
     /// program. A program that is not essential and fails is in [`Self::statuses`] instead.
     pub fn load(config: &LoadConfig) -> Result<Self, ProbeError> {
-        let Loaded { mut ebpf, links, statuses, pid_limit, max_threads } = load::load(config)?;
+        let Loaded { mut ebpf, links, statuses, pid_limit } = load::load(config)?;
         let processes = {
             let map = ebpf.map("PROCESSES").ok_or_else(|| missing("PROCESSES"))?;
             SharedBytes::map(array_data(map, "PROCESSES")?, "PROCESSES", pid_limit.div_ceil(8) as usize * 8)?
         };
-        let mut free: Stack<MapData, u32> = take(&mut ebpf, "FREE_SLOTS")?;
-        for slot in (1..=max_threads).rev() {
-            free.push(slot, 0).map_err(|error| failed("fill", "FREE_SLOTS", &error))?;
-        }
         Ok(Self {
             ring: take(&mut ebpf, "EVENTS")?,
             thread_index: take(&mut ebpf, "THREAD_INDEX")?,
@@ -276,11 +272,11 @@ fn take<M: TryFrom<Map>>(ebpf: &mut Ebpf, name: &'static str) -> Result<M, Probe
     M::try_from(map).map_err(|_| ProbeError::Mismatch(format!("the map {name} has another type")))
 }
 
-fn missing(name: &str) -> ProbeError {
+pub(super) fn missing(name: &str) -> ProbeError {
     ProbeError::Mismatch(format!("it has no map {name}"))
 }
 
-fn failed(action: &'static str, map: &'static str, error: &dyn std::error::Error) -> ProbeError {
+pub(super) fn failed(action: &'static str, map: &'static str, error: &dyn std::error::Error) -> ProbeError {
     let mut reason = error.to_string();
     if let Some(source) = error.source() {
         reason = format!("{reason}: {source}");
