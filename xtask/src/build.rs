@@ -8,7 +8,7 @@ use crate::toolchain::{self, Compiler};
 use crate::{process, sim_path, workspace};
 
 /// What is built before `gtrace`, which embeds or loads it.
-const PARTS: [&str; 4] = ["cupti-shim", "sim-cuda", "workloads", "gapbench"];
+const PARTS: [&str; 3] = ["cupti-shim", "sim-cuda", "workloads"];
 
 /// Runs the command.
 ///
@@ -20,16 +20,20 @@ pub fn run() -> Result<()> {
     parts.args(["build", "--release", "--locked"]).args(PARTS.iter().flat_map(|part| ["-p", part]));
     process::run(&mut parts)?;
     let mut gtrace = toolchain::cargo();
-    process::run(gtrace.env("GTRACE_BPF_OBJECT", workspace::bpf_object()).args([
-        "build",
-        "--release",
-        "--locked",
-        "-p",
-        "gtrace",
-    ]))?;
+    gtrace.args(["build", "--release", "--locked", "-p", "gtrace", "-p", "gapbench"]);
+    process::run(embed_ebpf(&mut gtrace))?;
     sim_path::lay_out()?;
     println!("built {}", workspace::release("gtrace").display());
     Ok(())
+}
+
+/// Names the eBPF object for the build of `gtrace`, where it is not in the ordinary target folder. (Always naming it would
+/// build `gtrace` again whenever somebody calls cargo without the variable.)
+pub fn embed_ebpf(cargo: &mut Command) -> &mut Command {
+    if workspace::target() != workspace::root().join("target") {
+        cargo.env("GTRACE_BPF_OBJECT", workspace::bpf_object());
+    }
+    cargo
 }
 
 /// Builds the eBPF programs and puts the object where the build of `gtrace` finds it.
@@ -46,7 +50,7 @@ fn ebpf() -> Result<()> {
             .arg("build")
             .arg("--target-dir")
             .arg(&target)
-            .args(["--release", "--locked", "--target=bpfel-unknown-none", "-Zbuild-std=core"]),
+            .args(["--release", "--target=bpfel-unknown-none", "-Zbuild-std=core"]),
     )?;
     let built = target.join("bpfel-unknown-none/release/gtrace-bpf");
     let object = workspace::bpf_object();
@@ -56,6 +60,9 @@ fn ebpf() -> Result<()> {
 /// `cargo` for the eBPF programs, with the linker on PATH.
 fn ebpf_cargo(compiler: &Compiler, linker: &std::path::Path) -> Result<Command> {
     let mut cargo = compiler.cargo();
+    if process::which("bpf-linker").is_some() {
+        return Ok(cargo);
+    }
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = linker.parent().map(Into::into).into_iter().chain(std::env::split_paths(&path));
     cargo.env("PATH", std::env::join_paths(folders).context("PATH holds a folder with a colon in its name")?);

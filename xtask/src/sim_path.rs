@@ -1,19 +1,14 @@
 //! `cargo xtask sim-path`: the folder with the simulated CUDA stack under the names that programs load.
 
-use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::workspace;
+use crate::{process, workspace};
 
-/// The name that a program loads, and the library of the build that stands behind it.
-const NAMES: [(&str, &str); 4] = [
-    ("libcuda.so.1", "libsim_cuda.so"),
-    ("libcuda.so", "libsim_cuda.so"),
-    ("libcupti.so.12", "libsim_cuda.so"),
-    ("libcupti.so.13", "libsim_cuda.so"),
-];
+/// The program of the build that lays the folder out.
+const LAYOUT: &str = "sim-cuda-layout";
 
 /// Runs the command.
 ///
@@ -30,29 +25,14 @@ pub fn folder() -> PathBuf {
     workspace::target().join("sim")
 }
 
-/// Makes the folder, with links to what is built.
+/// Makes the folder from what is built.
 ///
 /// # Errors
-/// A library is not built, or a link cannot be made.
+/// The libraries are not built, or cannot be written there.
 pub fn lay_out() -> Result<()> {
-    let folder = folder();
-    std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    for (name, library) in NAMES {
-        let built = workspace::release(library);
-        if !built.is_file() {
-            anyhow::bail!("{} is not built: run `cargo xtask build`", built.display());
-        }
-        link(&built, &folder.join(name))?;
-    }
+    let layout = workspace::release(LAYOUT);
+    let mut command = Command::new(&layout);
+    process::output(command.arg(folder()))
+        .with_context(|| format!("`{}` fails: run `cargo xtask build`", process::display(&command)))?;
     Ok(())
-}
-
-fn link(to: &Path, at: &Path) -> Result<()> {
-    if std::fs::read_link(at).is_ok_and(|present| present == to) {
-        return Ok(());
-    }
-    if at.symlink_metadata().is_ok() {
-        std::fs::remove_file(at).with_context(|| format!("cannot replace {}", at.display()))?;
-    }
-    symlink(to, at).with_context(|| format!("cannot link {}", at.display()))
 }

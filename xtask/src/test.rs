@@ -103,12 +103,12 @@ fn lints() -> Command {
 fn tests(arguments: &[&str]) -> Command {
     let mut cargo = toolchain::cargo();
     cargo
-        .env("GTRACE_BPF_OBJECT", workspace::bpf_object())
         .env("GTRACE_TEST_BIN_DIR", workspace::target().join("release"))
         .env("GTRACE_TEST_PYTHON", workspace::python())
         .env("GTRACE_SIM_PATH", sim_path::folder())
         .args(["test", "--release", "--locked", "--workspace", "--no-fail-fast", "--"])
         .args(arguments);
+    build::embed_ebpf(&mut cargo);
     cargo
 }
 
