@@ -11,7 +11,7 @@ use crate::error::{self, Result};
 use crate::memory;
 
 /// Every device's name.
-const NAME: &CStr = c"NVIDIA H200 (simulated)";
+const DEVICE_NAME: &CStr = c"NVIDIA H200 (simulated)";
 const CAPABILITY: [u32; 2] = [9, 0];
 const MULTIPROCESSORS: u32 = 132;
 const CLOCK_KHZ: u32 = 1_980_000;
@@ -19,7 +19,7 @@ const CLOCK_KHZ: u32 = 1_980_000;
 /// A device, as CUPTI describes it.
 pub fn describe(device: u32) -> DeviceInfo {
     DeviceInfo {
-        name: NAME.as_ptr(),
+        name: DEVICE_NAME.as_ptr(),
         uuid: uuid(device),
         memory: config::get().memory,
         bandwidth_kb_s: config::get().device_bandwidth / 1000,
@@ -86,7 +86,7 @@ api! {
     fn cuDeviceGetName[](name: *mut c_char, len: i32, device: i32) {
         check(device)?;
         let room = usize::try_from(len).ok().filter(|len| *len > 0).ok_or(error::INVALID_VALUE)?;
-        let copied = NAME.to_bytes().iter().take(room - 1).chain(std::iter::once(&0));
+        let copied = DEVICE_NAME.to_bytes().iter().take(room - 1).chain(std::iter::once(&0));
         for (at, byte) in copied.enumerate() {
             put(name.wrapping_add(at), *byte as c_char)?;
         }
