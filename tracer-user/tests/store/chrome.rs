@@ -95,7 +95,7 @@ fn arrows_run_along_the_chain() {
     for event in events.iter().filter(|event| event["ph"] == "s" || event["ph"] == "f") {
         let name = names[&event["tid"].as_i64().unwrap()];
         // The hostile name as it came, without what follows it.
-        let name = name.replace(story::HOSTILE, "worker");
+        let name = name.replace(&gtrace::report::escape::escape(story::HOSTILE), "worker");
         let end = format!("{} {} at {}", event["name"].as_str().unwrap(), name, event["ts"]);
         arrows.entry(event["id"].as_i64().unwrap()).or_default().push(end);
     }
@@ -209,7 +209,7 @@ impl TableVisitor for Fill<'_> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, max_shrink_iters: 100, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 12, max_shrink_iters: 100, ..ProptestConfig::default() })]
 
     /// Whatever the tables hold, the trace is JSON, and its slices nest.
     #[test]

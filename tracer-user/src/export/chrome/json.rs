@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use crate::report::escape::escape;
+
 /// Characters of one string at most: enough for a mangled kernel name or a path, and no more than a viewer can show.
 const LONGEST: usize = 1024;
 
@@ -90,29 +92,28 @@ impl Object {
 
 fn push_string(out: &mut String, value: &str) {
     out.push('"');
-    for (count, character) in value.chars().enumerate() {
-        if count == LONGEST {
-            out.push('…');
-            break;
-        }
-        match character {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\t' => out.push_str("\\t"),
-            // Control characters, as JSON wants; `<`, so that the text may stand inside a web page's script; and what
-            // turns a viewer's or a terminal's text around or breaks its lines.
-            '<'
-            | '\0'..='\u{1f}'
-            | '\u{7f}'..='\u{9f}'
-            | '\u{200e}'
-            | '\u{200f}'
-            | '\u{2028}'..='\u{202e}'
-            | '\u{2066}'..='\u{2069}'
-            | '\u{feff}' => {
-                let _ = write!(out, "\\u{:04x}", u32::from(character));
+    if value.len() <= LONGEST
+        && value.bytes().all(|byte| matches!(byte, b' '..=b'~') && !b"\"\\<".contains(&byte))
+    {
+        out.push_str(value);
+    } else {
+        let cut = value.char_indices().nth(LONGEST).map(|(at, _)| at);
+        // What would turn a viewer's text around, or break it, is made visible.
+        for character in escape(&value[..cut.unwrap_or(value.len())]).chars() {
+            match character {
+                '"' => out.push_str("\\\""),
+                '\\' => out.push_str("\\\\"),
+                // So that the trace may stand inside a web page's script.
+                '<' => out.push_str("\\u003c"),
+                // None is left; but whatever is, JSON allows no control character.
+                control @ '\0'..='\u{1f}' => {
+                    let _ = write!(out, "\\u{:04x}", u32::from(control));
+                }
+                other => out.push(other),
             }
-            other => out.push(other),
+        }
+        if cut.is_some() {
+            out.push('…');
         }
     }
     out.push('"');
@@ -142,16 +143,16 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_string_comes_back(key in any::<String>(), value in any::<String>(), list in any::<Vec<String>>()) {
+        fn any_string_comes_back_escaped(value in any::<String>(), list in any::<Vec<String>>()) {
             let text = Object::default()
-                .text(&key, &value)
+                .text("value", &value)
                 .object("inner", Object::default().list("list", list.clone()).integer("n", 7))
                 .finish();
+            prop_assert!(!text.contains('<') && !text.chars().any(char::is_control));
             let parsed: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
-            if key != "inner" {
-                prop_assert_eq!(&parsed[&key], &serde_json::Value::from(value));
-            }
-            prop_assert_eq!(&parsed["inner"]["list"], &serde_json::Value::from(list));
+            prop_assert_eq!(&parsed["value"], &serde_json::Value::from(escape(&value)));
+            let escaped: Vec<String> = list.iter().map(|value| escape(value)).collect();
+            prop_assert_eq!(&parsed["inner"]["list"], &serde_json::Value::from(escaped));
         }
     }
 }

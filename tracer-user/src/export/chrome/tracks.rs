@@ -3,7 +3,7 @@
 //! A viewer knows processes and threads, and takes the slices of one thread for a stack of calls: two that overlap without
 //! one lying in the other are drawn wrongly. So a track that holds such slices is split into lanes, each a thread of its own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::event::{MonoNs, Text};
 
@@ -66,6 +66,7 @@ const OURS: i64 = 1 << 24;
 pub struct Tracks {
     rows: BTreeMap<(Group, Row), Vec<Lane>>,
     groups: BTreeMap<Group, i64>,
+    threads: BTreeSet<i32>,
     ids: i64,
 }
 
@@ -141,7 +142,7 @@ impl Tracks {
             return pid;
         }
         let pid = match group {
-            Group::Process(pid) if pid > 0 => i64::from(pid),
+            Group::Process(pid) if (1..OURS).contains(&i64::from(pid)) => i64::from(pid),
             _ => self.fresh(),
         };
         self.groups.insert(group, pid);
@@ -149,11 +150,15 @@ impl Tracks {
     }
 
     fn thread(&mut self, row: &Row, lane: usize) -> i64 {
-        match row {
-            // A thread's own id leads to its calls.
-            Row::Thread { tid, calls: true } if lane == 0 && *tid > 0 => i64::from(*tid),
-            _ => self.fresh(),
+        // A thread's own id leads to its calls, unless it is another process's, too.
+        if let Row::Thread { tid, calls: true } = row
+            && lane == 0
+            && (1..OURS).contains(&i64::from(*tid))
+            && self.threads.insert(*tid)
+        {
+            return i64::from(*tid);
         }
+        self.fresh()
     }
 
     fn fresh(&mut self) -> i64 {
