@@ -76,6 +76,9 @@ extern "C" fn at_exit() {
     }
     // SAFETY: null, or the head of the ring, which is never unmapped.
     if let (true, Some(header)) = (whole, unsafe { HEADER.load(Acquire).as_ref() }) {
-        header.state.store(ShimState::Ended as u32, Release);
+        // Why nothing was collected stays readable.
+        let _ = header.state.fetch_update(Release, Acquire, |state| {
+            (state != ShimState::Refused as u32).then_some(ShimState::Ended as u32)
+        });
     }
 }

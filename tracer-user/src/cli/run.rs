@@ -37,8 +37,11 @@ pub struct RunArgs {
 pub fn run(args: &RunArgs, ui: &Ui) -> Result<ExitStatus> {
     let mut line = CommandLine { words: args.command.clone(), variables: Vec::new() };
     match injection::variable() {
-        Ok(Some(variable)) => line.variables.push(variable),
-        Ok(None) => {}
+        Ok(variable) => {
+            line.variables.extend(variable);
+            // Without this the shim waits for a recorder to find it, and the first calls are missed.
+            line.variables.push((injection::START.into(), "1".into()));
+        }
         Err(obstacle) => ui.warn(&obstacle.to_string()),
     }
     let request = Request {

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 /// The driver's variable for libraries to load into a 64-bit process (CUPTI's own, documented for injection).
 pub const VARIABLE: &str = "CUDA_INJECTION64_PATH";
+/// Tells the shim to collect from the start, before the first context exists.
+pub const START: &str = "GTRACE_START";
 /// Names the shim for gtrace, where it lies elsewhere than beside it.
 pub const OVERRIDE: &str = "GTRACE_SHIM";
 /// The shim's file.

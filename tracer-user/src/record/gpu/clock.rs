@@ -53,6 +53,14 @@ pub(super) struct Clocks {
 }
 
 impl Clocks {
+    /// Clocks with a first reading, which has no row yet.
+    pub(super) fn new() -> Self {
+        let mut clocks = Self::default();
+        clocks.sample(&mut |_| ());
+        clocks.last_row_ns = None;
+        clocks
+    }
+
     /// Takes a reading; now and then hands out a row, and a loss when CLOCK_REALTIME stepped.
     pub(super) fn sample(&mut self, sink: &mut impl FnMut(GpuRow)) {
         let Some((before, real, after)) = narrowest_reading() else { return };

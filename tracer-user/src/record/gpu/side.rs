@@ -63,11 +63,9 @@ impl GpuSide {
             .map_or(0, |time| time.tv_sec() * 1_000_000_000 + time.tv_nsec());
         // Unique to this recorder on this host, and never 0.
         let token = ((u64::from(std::process::id()) << 40) ^ now as u64) | 1;
-        let mut clocks = Clocks::default();
-        clocks.sample(&mut |_| ());
         let shared = Shared {
             token,
-            clocks,
+            clocks: Clocks::new(),
             devices: Devices::default(),
             next_op: 0,
             next_api: 0,
