@@ -214,7 +214,7 @@ fn request(callbacks: Callbacks) -> Option<(usize, usize, usize)> {
     match callbacks {
         // SAFETY: the client's function, called as its protocol says.
         Callbacks::V1(request, _) => unsafe {
-            request(&raw mut address, &raw mut bytes, &raw mut max_records)
+            request(&raw mut address, &raw mut bytes, &raw mut max_records);
         },
         Callbacks::V2(request, _) => {
             let mut info = RequestInfo { struct_size: size_of::<RequestInfo>() };

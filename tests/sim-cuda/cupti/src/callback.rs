@@ -120,7 +120,9 @@ pub fn is_scoped() -> bool {
 pub fn enable(domain: u32, cbid: u32, on: bool) -> Result {
     let words = ENABLED.get(domain as usize).filter(|_| domain != 0).ok_or(INVALID_PARAMETER)?;
     if cbid == u32::MAX {
-        words.iter().for_each(|word| word.store(if on { u64::MAX } else { 0 }, Ordering::Release));
+        for word in words {
+            word.store(if on { u64::MAX } else { 0 }, Ordering::Release);
+        }
     } else {
         let word = words.get(cbid as usize / 64).ok_or(INVALID_PARAMETER)?;
         let bit = 1u64 << (cbid % 64);

@@ -113,14 +113,13 @@ impl Capture {
     }
 
     /// Adds a node at the end of a stream.
-    pub fn add(&self, stream: &Stream, work: Work, info: Option<OpInfo>) -> Result {
+    pub fn add(&self, stream: &Stream, work: Work, info: Option<OpInfo>) {
         static ID: AtomicU64 = AtomicU64::new(1);
         let mut building = self.building();
         let index = building.nodes.len();
         let deps = building.tails.insert(stream.handle as u64, vec![index]).unwrap_or_default();
         let id = ID.fetch_add(1, Ordering::Relaxed);
         building.nodes.push(Node { work, info, deps, id });
-        Ok(())
     }
 
     /// The present end of a stream.

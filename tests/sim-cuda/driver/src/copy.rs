@@ -106,7 +106,7 @@ pub fn copy(stream: &Arc<Stream>, dst: End, src: End, len: usize, is_async: bool
         DataJob::Copy { src: src.place.clone(), dst: dst.place.clone(), len }
     };
     let duration = config.copy_ns + transfer_ns(len, bandwidth);
-    let mark = submit::submit(stream, Work::Copy { engine, duration, data: Some(data) }, Some(info))?;
+    let mark = submit::submit(stream, Work::Copy { engine, duration, data: Some(data) }, Some(info));
     if stream.capture().is_some() {
         return if is_async { Ok(()) } else { Err(error::CAPTURE_UNSUPPORTED) };
     }
@@ -133,7 +133,7 @@ pub fn set(
         return Ok(());
     }
     let len = count.checked_mul(width).ok_or(error::INVALID_VALUE)?;
-    if address % width as u64 != 0 {
+    if !address.is_multiple_of(width as u64) {
         return Err(error::INVALID_VALUE);
     }
     let (allocation, dst) = memory::device_range(address, len)?;
@@ -146,7 +146,7 @@ pub fn set(
     };
     let duration = config::get().copy_ns + transfer_ns(len, config::get().device_bandwidth);
     let data = Some(DataJob::Fill { dst, value, width, count });
-    submit::submit(stream, Work::Kernel { duration, data }, Some(info))?;
+    submit::submit(stream, Work::Kernel { duration, data }, Some(info));
     Ok(())
 }
 

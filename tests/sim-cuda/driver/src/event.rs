@@ -66,15 +66,15 @@ impl Event {
     }
 
     /// Records it in a stream.
-    pub fn record(&self, stream: &Arc<Stream>) -> Result {
+    pub fn record(&self, stream: &Arc<Stream>) {
         static SYNC_ID: AtomicU64 = AtomicU64::new(1);
         if let Some(capture) = stream.capture() {
             self.set_last(Recording::Captured(capture.tail(stream)));
-            return Ok(());
+            return;
         }
         let point = Arc::new(RecordPoint::default());
         let work = Work::Marker { point: Some(Arc::clone(&point)), data: None };
-        let mark = submit::submit(stream, work, None)?;
+        let mark = submit::submit(stream, work, None);
         let event_sync_id = SYNC_ID.fetch_add(1, Ordering::Relaxed);
         self.set_last(Recording::At(mark, point, stream.id, event_sync_id));
         hook::event_record(&EventInfo {
@@ -85,7 +85,6 @@ impl Event {
             event_sync_id,
             correlation_id: hook::correlation_id(),
         });
-        Ok(())
     }
 
     /// Lets a stream wait for it.
@@ -97,7 +96,7 @@ impl Event {
             (Recording::Captured(captured), Some(capture)) => capture.wait(stream, &captured)?,
             (Recording::At(..), Some(_)) => return Err(error::CAPTURE_ISOLATION),
             (Recording::At(mark, ..), None) => {
-                submit::submit_after(stream, Work::Marker { point: None, data: None }, None, vec![mark])?;
+                submit::submit_after(stream, Work::Marker { point: None, data: None }, None, vec![mark]);
             }
         }
         hook::sync(self.sync_info(SyncKind::StreamWaitEvent, start, stream.id, 0, false));

@@ -25,13 +25,13 @@ pub fn check() -> Result {
 
 /// `cuInit`.
 pub fn init(flags: u32) -> Result {
+    static INIT: Mutex<()> = Mutex::new(());
     if flags != 0 {
         return Err(error::INVALID_VALUE);
     }
     if FORKED.load(Ordering::Relaxed) {
         return Err(error::NOT_INITIALIZED);
     }
-    static INIT: Mutex<()> = Mutex::new(());
     let guard = INIT.lock().unwrap_or_else(PoisonError::into_inner);
     if INITIALISED.load(Ordering::Acquire) {
         return Ok(());

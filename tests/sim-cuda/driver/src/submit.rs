@@ -9,7 +9,6 @@ use crate::context::{self, Context};
 use crate::device::channel::{Mark, Work};
 use crate::device::machine::{self, Submission};
 use crate::device::wait;
-use crate::error::Result;
 use crate::hook;
 use crate::stream::{Kind, NON_BLOCKING, Stream};
 
@@ -42,18 +41,18 @@ pub fn describe(kind: OpKind, stream: &Stream) -> OpInfo {
 }
 
 /// Puts work into a stream (or into the graph that it captures). `info` is what CUPTI hears of it.
-pub fn submit(stream: &Arc<Stream>, work: Work, info: Option<OpInfo>) -> Result<Mark> {
+pub fn submit(stream: &Arc<Stream>, work: Work, info: Option<OpInfo>) -> Mark {
     submit_after(stream, work, info, Vec::new())
 }
 
 /// The same, with marks that it has to wait for.
-pub fn submit_after(stream: &Arc<Stream>, work: Work, info: Option<OpInfo>, deps: Vec<Mark>) -> Result<Mark> {
+pub fn submit_after(stream: &Arc<Stream>, work: Work, info: Option<OpInfo>, deps: Vec<Mark>) -> Mark {
     if let Some(capture) = stream.capture() {
-        capture.add(stream, work, info)?;
-        return Ok(Mark { channel: stream.channel, seq: 0 });
+        capture.add(stream, work, info);
+        return Mark { channel: stream.channel, seq: 0 };
     }
     let token = info.as_ref().map_or(0, hook::op_submit);
-    Ok(enqueue(stream, Submission { work, deps, token, span: None }))
+    enqueue(stream, Submission { work, deps, token, span: None })
 }
 
 /// Puts work into a stream's channel, under the legacy default stream's rules; blocks while the queue is full.

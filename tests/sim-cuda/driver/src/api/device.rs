@@ -40,35 +40,51 @@ fn check(device: i32) -> Result<u32> {
     u32::try_from(device).ok().filter(|d| *d < config::get().devices).ok_or(error::INVALID_DEVICE)
 }
 
-/// `CUdevice_attribute` by number.
-fn attribute(device: u32, attribute: i32) -> i32 {
-    match attribute {
-        1 | 2 | 3 => 1024,                     // threads per block, block x, y
-        4 => 64,                               // block z
-        5 => i32::MAX,                         // grid x
-        6 | 7 => 65535,                        // grid y, z
-        8 => 48 << 10,                         // shared memory per block
-        9 => 64 << 10,                         // constant memory
-        10 => 32,                              // warp
-        12 | 82 => 65536,                      // registers per block, per multiprocessor
-        13 => CLOCK_KHZ as i32,                // clock
-        15 | 31 | 32 | 41 | 78 | 79 | 80 => 1, // overlap, concurrent kernels, ECC, unified addressing, priorities, L1
-        16 => MULTIPROCESSORS as i32,          // multiprocessors
-        19 => 1,                               // can map host memory
-        33 => device as i32 + 1,               // PCI bus
-        36 => 2_619_000,                       // memory clock
-        37 => 6144,                            // memory bus width
-        38 => 50 << 20,                        // L2
-        39 => 2048,                            // threads per multiprocessor
-        40 => 3,                               // copy engines
-        75 => CAPABILITY[0] as i32,            // compute capability
-        76 => CAPABILITY[1] as i32,
-        81 => 228 << 10,    // shared memory per multiprocessor
-        83 | 95 | 115 => 1, // managed memory, cooperative launch, memory pools
-        97 => 227 << 10,    // shared memory per block, at most
-        106 => 32,          // blocks per multiprocessor
-        _ => 0,
+/// `CUdevice_attribute` by number, those that are not 0.
+const ATTRIBUTES: [(i32, i32); 35] = [
+    (1, 1024),                    // threads per block
+    (2, 1024),                    // block, x
+    (3, 1024),                    // block, y
+    (4, 64),                      // block, z
+    (5, i32::MAX),                // grid, x
+    (6, 65535),                   // grid, y
+    (7, 65535),                   // grid, z
+    (8, 48 << 10),                // shared memory per block
+    (9, 64 << 10),                // constant memory
+    (10, 32),                     // warp
+    (12, 65536),                  // registers per block
+    (13, CLOCK_KHZ as i32),       // clock
+    (15, 1),                      // copies overlap kernels
+    (16, MULTIPROCESSORS as i32), // multiprocessors
+    (19, 1),                      // maps host memory
+    (31, 1),                      // concurrent kernels
+    (32, 1),                      // ECC
+    (36, 2_619_000),              // memory clock
+    (37, 6144),                   // memory bus width
+    (38, 50 << 20),               // L2
+    (39, 2048),                   // threads per multiprocessor
+    (40, 3),                      // copy engines
+    (41, 1),                      // unified addressing
+    (75, CAPABILITY[0] as i32),   // compute capability
+    (76, CAPABILITY[1] as i32),
+    (78, 1),         // stream priorities
+    (79, 1),         // global L1
+    (80, 1),         // local L1
+    (81, 228 << 10), // shared memory per multiprocessor
+    (82, 65536),     // registers per multiprocessor
+    (83, 1),         // managed memory
+    (95, 1),         // cooperative launch
+    (97, 227 << 10), // shared memory per block, at most
+    (106, 32),       // blocks per multiprocessor
+    (115, 1),        // memory pools
+];
+
+fn attribute(device: u32, number: i32) -> i32 {
+    const PCI_BUS: i32 = 33;
+    if number == PCI_BUS {
+        return device as i32 + 1;
     }
+    ATTRIBUTES.iter().find(|(known, _)| *known == number).map_or(0, |(_, value)| *value)
 }
 
 api! {

@@ -24,7 +24,8 @@ api! {
 
     /// Records it in a stream.
     fn cuEventRecord[twin cuEventRecord_ptsz](event: *mut c_void, handle: *mut c_void) {
-        find(event)?.record(&stream::resolve(handle)?)
+        find(event)?.record(&stream::resolve(handle)?);
+        Ok(())
     }
 
     /// The same.
@@ -34,7 +35,8 @@ api! {
         if flags & !1 != 0 {
             return Err(error::INVALID_VALUE);
         }
-        find(event)?.record(&stream::resolve(handle)?)
+        find(event)?.record(&stream::resolve(handle)?);
+        Ok(())
     }
 
     /// Whether it is reached.

@@ -96,9 +96,8 @@ fn candidates(name: &str, version: i32, flags: u64) -> Vec<String> {
         ("cuCtxSynchronize", "_v2") => 13000,
         ("cuEventElapsedTime", "_v2") => 12080,
         ("cuCtxCreate", "_v4") => 12050,
-        ("cuCtxCreate", "_v3") => 11040,
         ("cuMemAdvise" | "cuMemPrefetchAsync", "_v2") => 12020,
-        ("cuDeviceGetUuid", "_v2") => 11040,
+        ("cuCtxCreate", "_v3") | ("cuDeviceGetUuid", "_v2") => 11040,
         _ => 0,
     };
     let versions = ["_v4", "_v3", "_v2", ""].into_iter().filter(|suffix| from(suffix) <= version);

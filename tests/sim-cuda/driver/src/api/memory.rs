@@ -61,7 +61,7 @@ fn allocate_async(address: *mut u64, len: usize, stream: &Arc<Stream>) -> Result
         return Err(error::INVALID_VALUE);
     }
     let made = memory::allocate(Kind::Device, len, stream.device, stream.context_id)?;
-    submit::submit(stream, Work::Marker { point: None, data: None }, None)?;
+    submit::submit(stream, Work::Marker { point: None, data: None }, None);
     report(1, &made, Some(stream));
     put(address, made.base)
 }
@@ -208,7 +208,8 @@ api! {
         let freed = memory::remove(address, &[Kind::Device, Kind::Managed])?;
         report(2, &freed, Some(&stream));
         let data = freed.backing.map(DataJob::Release);
-        submit::submit(&stream, Work::Marker { point: None, data }, None).map(drop)
+        submit::submit(&stream, Work::Marker { point: None, data }, None);
+        Ok(())
     }
 
     /// Gives the device's one pool.

@@ -108,7 +108,8 @@ api! {
             graph_id: 0,
             graph_node_id: 0,
         };
-        submit::submit(&stream, Work::Host(HostCall { function, user, info }), None).map(drop)
+        submit::submit(&stream, Work::Host(HostCall { function, user, info }), None);
+        Ok(())
     }
 
     /// Its priority.

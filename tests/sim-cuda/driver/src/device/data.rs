@@ -90,7 +90,7 @@ impl DataJob {
                 unsafe { std::ptr::copy(bytes.as_ptr(), dst.address, bytes.len()) }
             }
             DataJob::Fill { dst, value, width, count } => {
-                fill(dst.address, &value.to_le_bytes()[..*width], *count)
+                fill(dst.address, &value.to_le_bytes()[..*width], *count);
             }
             DataJob::Release(_) => {}
         }
