@@ -96,15 +96,15 @@ pub fn now() -> i64 {
 
 /// Does what the word says.
 pub fn run(work: &str) {
-    let (word, number) = work.split_once(':').unwrap_or((work, "0"));
+    let (what, number) = work.split_once(':').unwrap_or((work, "0"));
     let number: u64 = number.parse().unwrap();
-    if word == "wait" {
+    if what == "wait" {
         // For somebody to appear before the first call.
         wait_for_line();
     }
     let cuda = Cuda::open();
     say("ready");
-    match word {
+    match what {
         "steps" | "wait" => steps(&cuda, number),
         "steps_then_line" => {
             steps(&cuda, number);

@@ -74,7 +74,7 @@ fn no_rings() {
         match problem {
             None => assert!(problems.is_empty(), "{problems:?}"),
             Some(problem) => {
-                assert!(problems.len() == 1 && problems[0].contains(problem), "{problem}: {problems:?}")
+                assert!(problems.len() == 1 && problems[0].contains(problem), "{problem}: {problems:?}");
             }
         }
     }

@@ -96,7 +96,9 @@ impl Waiting {
                 What::Op(op) => match launch {
                     Some(launch) if op.start_ns.0 < launch.0 - residual_ns - NOISE_NS => {
                         let reason = Text::from(format!("{}: starts before its launch", op.kind));
-                        self.losses.push((reason, launch, op.end_ns.max(launch)));
+                        // Its end may be right; if that is before the launch too, it ran before it was read.
+                        let before = if op.end_ns > launch { op.end_ns } else { since };
+                        self.losses.push((reason, launch, before.max(launch)));
                     }
                     _ => {
                         let mut op = *op;
@@ -137,5 +139,130 @@ impl Waiting {
         for (reason, (start, end, count)) in by_reason {
             sink(row(reason, start, end, count));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Interval;
+    use crate::record::gpu::convert;
+    use tracer_abi::shim::{DeviceRecord, GraphRecord};
+
+    const PID: Pid = Pid(7);
+
+    struct Bench {
+        waiting: Waiting,
+        launches: Launches,
+        devices: Devices,
+        next_op: i64,
+    }
+
+    impl Bench {
+        fn new() -> Self {
+            let mut devices = Devices::default();
+            let record = DeviceRecord {
+                uuid: [1; 16],
+                memory_bytes: 1,
+                device: 0,
+                multiprocessors: 1,
+                capability_major: 9,
+                capability_minor: 0,
+                copy_engines: 1,
+                is_mig: 0,
+                name_length: 0,
+                reserved: 0,
+            };
+            devices.describe(PID, &record, b"");
+            Self { waiting: Waiting::default(), launches: Launches::default(), devices, next_op: 0 }
+        }
+
+        fn work(&mut self, correlation: u32, start: i64, device: u32) {
+            let record = GraphRecord {
+                start_ns: 0,
+                end_ns: 0,
+                correlation,
+                device,
+                context: 1,
+                stream: 1,
+                graph: 1,
+                reserved: 0,
+            };
+            let time = Interval { start: MonoNs(start), end: MonoNs(start + 100) };
+            let op = Box::new(convert::whole_graph(PID, &record, time));
+            self.waiting.add(MonoNs(10_000), Held { correlation, device, what: What::Op(op) });
+        }
+
+        fn release(&mut self, now: i64, all: bool) -> Vec<GpuRow> {
+            let mut rows = Vec::new();
+            let (launches, devices) = (&self.launches, &mut self.devices);
+            self.waiting.release(
+                PID,
+                launches,
+                devices,
+                500,
+                MonoNs(now),
+                all,
+                &mut self.next_op,
+                &mut |row| {
+                    rows.push(row);
+                },
+            );
+            rows
+        }
+    }
+
+    #[test]
+    fn work_waits_for_its_launch_and_not_for_ever() {
+        let mut bench = Bench::new();
+        bench.work(1, 5_000, 0);
+        bench.work(2, 6_000, 0);
+        assert_eq!(bench.release(20_000, false), []);
+        bench.launches.add(2, MonoNs(5_500));
+        assert!(
+            matches!(bench.release(30_000, false).as_slice(), [GpuRow::Op(op)] if op.start_ns == MonoNs(6_000))
+        );
+        assert!(
+            matches!(bench.release(10_000 + PATIENCE.0, false).as_slice(), [GpuRow::Op(op)] if op.op_id == OpId(1))
+        );
+    }
+
+    #[test]
+    fn work_before_its_launch_is_a_loss_unless_the_clocks_explain_it() {
+        let mut bench = Bench::new();
+        bench.launches.add(1, MonoNs(5_000));
+        bench.work(1, 5_000 - 500 - NOISE_NS, 0);
+        bench.work(1, 5_000 - 500 - NOISE_NS - 1, 0);
+        let rows = bench.release(20_000, false);
+        let [GpuRow::Op(_), GpuRow::Loss(loss)] = rows.as_slice() else { panic!("{rows:?}") };
+        assert_eq!(
+            (&*loss.reason, loss.start_ns, loss.end_ns),
+            ("graph: starts before its launch", MonoNs(5_000), MonoNs(10_000))
+        );
+    }
+
+    #[test]
+    fn work_waits_for_its_device_to_be_described() {
+        let mut bench = Bench::new();
+        bench.launches.add(1, MonoNs(1_000));
+        bench.work(1, 5_000, 3);
+        assert_eq!(bench.release(20_000, false), []);
+        assert!(matches!(bench.release(20_000, true).as_slice(), [GpuRow::Op(op)] if op.device.0 == 1));
+    }
+
+    #[test]
+    fn very_many_invalid_records_make_one_row_a_reason() {
+        let mut bench = Bench::new();
+        for index in 0..1_000 {
+            let reason = Text::from(if index % 2 == 0 { "even" } else { "odd" });
+            let invalid = Invalid { reason, after: MonoNs(1_000 + index), before: MonoNs(9_000) };
+            let held = Held { correlation: 99, device: 0, what: What::Invalid(invalid) };
+            bench.waiting.add(MonoNs(10_000), held);
+        }
+        let rows = bench.release(20_000, true);
+        assert_eq!(rows.len(), 2);
+        let counts: Vec<i64> =
+            rows.iter().map(|row| if let GpuRow::Loss(loss) = row { loss.count } else { 0 }).collect();
+        assert_eq!(counts, [500, 500]);
     }
 }

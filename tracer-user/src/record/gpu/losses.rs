@@ -124,3 +124,67 @@ impl Silence {
         Some((since, quiet))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: i64 = 1_000_000_000;
+
+    fn header() -> Box<RingHeader> {
+        // SAFETY: all zero is a valid header.
+        Box::new(unsafe { std::mem::zeroed() })
+    }
+
+    fn tell(losses: &mut Losses, header: &RingHeader, seconds: i64) -> Vec<GpuRow> {
+        let mut rows = Vec::new();
+        losses.tell(header, Pid(7), MonoNs(seconds * SECOND - 5), MonoNs(seconds * SECOND), &mut |row| {
+            rows.push(row)
+        });
+        rows
+    }
+
+    #[test]
+    fn each_loss_is_told_once_and_what_was_before_us_never() {
+        let header = header();
+        header.dropped[Class::Gpu as usize].store(5, Relaxed);
+        let mut losses = Losses::new(&header, MonoNs(0));
+        assert_eq!(tell(&mut losses, &header, 1), []);
+        header.dropped[Class::Gpu as usize].store(8, Relaxed);
+        header.cupti_dropped.store(2, Relaxed);
+        let reason = "GPU work: the ring was full";
+        let expected = [
+            loss("shim.ring", reason.into(), Pid(7), MonoNs(2 * SECOND - 5), MonoNs(2 * SECOND), 3),
+            loss(
+                "cupti.dropped",
+                "CUPTI had no room for records".into(),
+                Pid(7),
+                MonoNs(2 * SECOND - 5),
+                MonoNs(2 * SECOND),
+                2,
+            ),
+        ];
+        assert_eq!(tell(&mut losses, &header, 2), expected);
+        assert_eq!(tell(&mut losses, &header, 3), []);
+        header.cupti_dropped.store(0, Relaxed);
+        assert_eq!(tell(&mut losses, &header, 4), [], "a counter that went back is no loss");
+    }
+
+    #[test]
+    fn launches_without_kernels_are_strange_after_a_while() {
+        let header = header();
+        let mut losses = Losses::new(&header, MonoNs(0));
+        for second in 1..10 {
+            header.launches.fetch_add(100, Relaxed);
+            header.kernels.fetch_add(100, Relaxed);
+            assert_eq!(tell(&mut losses, &header, second), []);
+        }
+        header.launches.fetch_add(100, Relaxed);
+        assert_eq!(tell(&mut losses, &header, 10), [], "they may still come");
+        let rows = tell(&mut losses, &header, 12);
+        let [GpuRow::Loss(row)] = rows.as_slice() else { panic!("{rows:?}") };
+        assert_eq!((&*row.source, row.count), ("cupti.silent", 100));
+        assert_eq!((row.start_ns, row.end_ns), (MonoNs(9 * SECOND), MonoNs(12 * SECOND)));
+        assert_eq!(tell(&mut losses, &header, 15), [], "no further launches");
+    }
+}
