@@ -249,3 +249,25 @@ fn a_full_disk_ends_the_recording_and_keeps_it_readable() {
     assert_eq!(bundle.meta().losses["store.gpu_ops"], lost as u64);
     assert!(names(&path.join("gpu_ops")).iter().all(|name| name.starts_with("part-")));
 }
+
+/// At the end, a table in many small parts is put together; one of few parts is left as it is.
+#[test]
+fn many_small_parts_become_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.gtrace");
+    let policy = SealPolicy { rows: 10, ..SealPolicy::default() };
+    let mut writer = BundleWriter::create_with(&path, meta(), None, policy).unwrap();
+    // Parts that overlap in time.
+    writer.append((0..95).map(|i| op(i, (i * 37) % 95, 200)).collect());
+    writer.append((0..25).map(|i| syscall(i, i)).collect());
+    writer.seal_all().unwrap();
+    assert_eq!(names(&path.join("gpu_ops")).len(), 11);
+    let finished = writer.finish(meta()).unwrap();
+    assert_eq!(names(&path.join("gpu_ops")), ["part-00000.parquet"]);
+    assert_eq!(names(&path.join("syscalls")).len(), 4);
+    assert_eq!((finished.rows["gpu_ops"], finished.rows["syscalls"]), (95, 25));
+    assert!(names(&path).iter().all(|name| !name.starts_with('.')));
+    let starts: Vec<i64> =
+        Bundle::open(&path).unwrap().read::<GpuOp>().unwrap().iter().map(|op| op.start_ns.0).collect();
+    assert_eq!(starts, (0..95).collect::<Vec<i64>>());
+}

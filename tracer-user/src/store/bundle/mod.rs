@@ -118,8 +118,21 @@ impl Bundle {
     /// # Errors
     /// A part cannot be opened; the error names it.
     pub fn count<T: Table>(&self) -> Result<u64, StoreError> {
+        Ok(self.part_rows::<T>()?.iter().sum())
+    }
+
+    /// How many rows each part of a table has that has any.
+    ///
+    /// # Errors
+    /// A part cannot be opened; the error names it.
+    pub fn part_rows<T: Table>(&self) -> Result<Vec<u64>, StoreError> {
         let parts = self.parts::<T>(Interval { start: MonoNs::MIN, end: MonoNs::MAX })?;
-        Ok(parts.iter().map(read::Part::rows).sum())
+        Ok(parts.iter().map(read::Part::rows).collect())
+    }
+
+    /// The bundle in a folder that is open already.
+    pub(super) fn in_folder(folder: Folder, meta: Meta) -> Self {
+        Self { folder, meta }
     }
 
     /// Gives a table other rows, in one step: a reader sees the old ones or the new ones. For what the analysis makes

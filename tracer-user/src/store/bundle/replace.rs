@@ -44,18 +44,25 @@ impl<'bundle, T: Table> Replacement<'bundle, T> {
         })
     }
 
-    /// Adds rows. Those of one call and the next may overlap in time.
+    /// Adds a row.
     ///
     /// # Errors
-    /// They cannot be written.
-    pub fn append(&mut self, rows: Vec<T>) -> Result<(), StoreError> {
-        self.rows.extend(rows);
-        while self.rows.len() >= PART_ROWS {
-            let rest = self.rows.split_off(PART_ROWS);
-            let part = std::mem::replace(&mut self.rows, rest);
+    /// A part cannot be written.
+    pub fn push(&mut self, row: T) -> Result<(), StoreError> {
+        self.rows.push(row);
+        if self.rows.len() >= PART_ROWS {
+            let part = std::mem::take(&mut self.rows);
             self.write(part)?;
         }
         Ok(())
+    }
+
+    /// Adds rows, in any order.
+    ///
+    /// # Errors
+    /// A part cannot be written.
+    pub fn append(&mut self, rows: Vec<T>) -> Result<(), StoreError> {
+        rows.into_iter().try_for_each(|row| self.push(row))
     }
 
     /// Puts the new rows in the place of the old ones.

@@ -15,34 +15,37 @@ use crate::store::table::Table;
 /// sorted by where it began; a part is decoded only from the moment at which its first row may be the next one.
 pub struct Scan<T> {
     /// Not yet begun, the earliest last.
-    waiting: Vec<Part>,
+    waiting: Vec<(usize, Part)>,
     open: Vec<Cursor<T>>,
-    /// The next row's time of each open part, and its place in `open`. Of equal times the part begun first comes first.
-    next: BinaryHeap<Reverse<(MonoNs, usize)>>,
+    /// The next row's time of each open part, the part's number, and its place in `open`. Of equal times the earlier part
+    /// comes first, as in one stable sort.
+    next: BinaryHeap<Reverse<(MonoNs, usize, usize)>>,
     failed: bool,
 }
 
 struct Cursor<T> {
+    number: usize,
     part: Part,
     rows: IntoIter<T>,
     head: Option<T>,
 }
 
 impl<T: Table> Scan<T> {
-    pub(super) fn new(mut parts: Vec<Part>) -> Self {
-        parts.sort_by_key(|part| Reverse(part.first));
+    pub(super) fn new(parts: Vec<Part>) -> Self {
+        let mut parts: Vec<(usize, Part)> = parts.into_iter().enumerate().collect();
+        parts.sort_by_key(|(number, part)| Reverse((part.first, *number)));
         Self { waiting: parts, open: Vec::new(), next: BinaryHeap::new(), failed: false }
     }
 
     fn step(&mut self) -> Result<Option<T>, StoreError> {
-        while let Some(part) = self.waiting.last()
-            && self.next.peek().is_none_or(|Reverse((time, _))| part.first <= *time)
+        while let Some((_, part)) = self.waiting.last()
+            && self.next.peek().is_none_or(|Reverse((time, ..))| part.first <= *time)
         {
-            let Some(part) = self.waiting.pop() else { break };
-            self.open.push(Cursor { part, rows: Vec::new().into_iter(), head: None });
+            let Some((number, part)) = self.waiting.pop() else { break };
+            self.open.push(Cursor { number, part, rows: Vec::new().into_iter(), head: None });
             self.refill(self.open.len() - 1, MonoNs::MIN)?;
         }
-        let Some(Reverse((time, index))) = self.next.pop() else { return Ok(None) };
+        let Some(Reverse((time, _, index))) = self.next.pop() else { return Ok(None) };
         let row = self.open[index].head.take();
         self.refill(index, time)?;
         Ok(row)
@@ -64,7 +67,7 @@ impl<T: Table> Scan<T> {
             if time < after {
                 return Err(cursor.part.unsorted());
             }
-            self.next.push(Reverse((time, index)));
+            self.next.push(Reverse((time, cursor.number, index)));
         }
         Ok(())
     }

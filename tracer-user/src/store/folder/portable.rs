@@ -48,6 +48,14 @@ impl Folder {
         Self::open(&self.path.join(name))
     }
 
+    /// The same folder once more.
+    ///
+    /// # Errors
+    /// None.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        Ok(Self { path: self.path.clone() })
+    }
+
     /// Does nothing here.
     ///
     /// # Errors

@@ -56,6 +56,14 @@ impl Folder {
         Self::opened(handle, self.path.join(name))
     }
 
+    /// The same folder once more.
+    ///
+    /// # Errors
+    /// The operating system refuses.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        Ok(Self { handle: self.handle.try_clone()?, path: self.path.clone(), owner: self.owner })
+    }
+
     fn opened(handle: OwnedFd, path: PathBuf) -> io::Result<Self> {
         let stat = fs::fstat(&handle)?;
         // Only root can give files away; anybody else's files are their own anyway.

@@ -6,6 +6,7 @@
 //! by `(queued + 2) × rows` rows per table.
 
 mod buffer;
+mod compact;
 mod sealer;
 
 use std::any::TypeId;
@@ -141,7 +142,8 @@ impl BundleWriter {
         self.sealer.failure().map_or(Ok(()), Err)
     }
 
-    /// Writes the rest and the final `meta.json`, and returns that, with rows and losses counted.
+    /// Writes the rest and the final `meta.json`, and returns that, with rows and losses counted. Tables in many small
+    /// parts are put together.
     ///
     /// # Errors
     /// Something could not be written, now or before. The bundle is readable all the same: what was sealed stays, and

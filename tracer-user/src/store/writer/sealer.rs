@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use super::buffer::{Batch, Rows};
+use super::compact::compact;
 use crate::event::{Interval, MonoNs, Text};
+use crate::store::Bundle;
 use crate::store::error::StoreError;
 use crate::store::folder::Folder;
 use crate::store::meta::Meta;
@@ -258,6 +260,11 @@ impl State {
     fn finish(&mut self, mut meta: Meta) -> Meta {
         // Nothing may be lost by giving it back: everything else is written.
         let _ = self.folder.remove_file(RESERVE);
+        if self.failure().is_none()
+            && let Ok(folder) = self.folder.try_clone()
+        {
+            compact(&Bundle::in_folder(folder, meta.clone()));
+        }
         if let Some(failure) = self.failure() {
             meta.ended = if failure.is_disk_full() { "disk_full" } else { "failed" }.into();
             self.write_losses(&meta);
