@@ -166,7 +166,7 @@ fn new_id() -> u64 {
     let Some(cpu) = cpu::this() else { return 0 };
     // SAFETY: this CPU's element of the map; an interrupt in between takes a number of its own level.
     unsafe {
-        let level = ((*cpu).depth & (cpu::FRAMES - 1)) as usize;
+        let level = kernel::masked((*cpu).depth, cpu::FRAMES - 1);
         let count = (*cpu).requests[level] + 1;
         (*cpu).requests[level] = count;
         u64::from(kernel::this_cpu()) << 48 | (level as u64) << 46 | count

@@ -2,8 +2,8 @@
 
 use tracer_abi::kernel::{LossClass, SocketAddresses, THREAD_NAME_BYTES};
 
-use crate::emit;
 use crate::maps::CPUS;
+use crate::{emit, kernel};
 
 /// Interrupts kept at once: a softirq, a hard interrupt over it, and one over that.
 pub const FRAMES: u32 = 4;
@@ -109,7 +109,7 @@ pub fn enter(kind: u32, vector: u32, action: u64) {
             emit::lost(LossClass::IrqTooDeep);
             return;
         }
-        let frame = &raw mut (*cpu).frames[(depth & (FRAMES - 1)) as usize];
+        let frame = &raw mut (*cpu).frames[kernel::masked(depth, FRAMES - 1)];
         (*frame).kind = kind;
         (*frame).vector = vector;
         (*frame).action = action;
@@ -134,14 +134,14 @@ pub fn leave(kind: u32, vector: u32) {
             (*cpu).depth = depth - 1;
             return;
         }
-        let top = &raw const (*cpu).frames[((depth - 1) & (FRAMES - 1)) as usize];
+        let top = &raw const (*cpu).frames[kernel::masked(depth - 1, FRAMES - 1)];
         if (*top).kind == kind && (*top).vector == vector {
             (*cpu).depth = depth - 1;
             return;
         }
         // The exit of an inner one was missed: leave both.
         if depth >= 2 {
-            let below = &raw const (*cpu).frames[((depth - 2) & (FRAMES - 1)) as usize];
+            let below = &raw const (*cpu).frames[kernel::masked(depth - 2, FRAMES - 1)];
             if (*below).kind == kind && (*below).vector == vector {
                 (*cpu).depth = depth - 2;
                 emit::lost(LossClass::IrqDepthReset);
@@ -160,6 +160,6 @@ pub fn top_frame() -> Option<*mut Frame> {
         if depth == 0 || depth > FRAMES {
             return None;
         }
-        Some(&raw mut (*cpu).frames[((depth - 1) & (FRAMES - 1)) as usize])
+        Some(&raw mut (*cpu).frames[kernel::masked(depth - 1, FRAMES - 1)])
     }
 }

@@ -96,3 +96,13 @@ pub unsafe fn atomic_add(word: *mut u64, add: u64) {
     // SAFETY: by the contract.
     unsafe { asm!("lock *(u64 *)({word} + 0) += {add}", word = in(reg) word, add = in(reg) add) };
 }
+
+/// `value & mask`, which the compiler must not drop because it knows a bound: the verifier of older kernels (6.1) does
+/// not keep that bound, and needs to see the mask.
+#[inline(always)]
+pub fn masked(value: u32, mask: u32) -> usize {
+    let mut value = u64::from(value);
+    // SAFETY: no instruction: the compiler only forgets what it knows of the value.
+    unsafe { asm!("/* {value} */", value = inout(reg) value) };
+    (value & u64::from(mask)) as usize
+}

@@ -6,7 +6,8 @@ use tracer_abi::kernel::{CountCache, CountKey, CountValue, LossClass, ThreadStat
 
 use crate::block::{Request, Submitter};
 use crate::cpu::CpuState;
-use crate::path::PathKey;
+use crate::path::{self, PathKey};
+use crate::poll::Scratch;
 
 /// `BPF_F_MMAPABLE`: user space changes single bytes, which a read-modify-write through the system call could not do
 /// beside the programs.
@@ -76,6 +77,10 @@ pub static IN_FLIGHT: HashMap<u64, u64> = HashMap::with_max_entries(4_096, 0);
 #[map]
 pub static PATHS_SENT: LruHashMap<PathKey, u8> = LruHashMap::with_max_entries(65_536, 0);
 
+/// Paths sent, the few that a CPU uses at present.
+#[map]
+pub static PATHS_NEAR: PerCpuArray<PathKey> = PerCpuArray::with_max_entries(path::NEAR, 0);
+
 /// Room for what was read from a target's memory.
 #[map]
-pub static SCRATCH: PerCpuArray<[u64; 32]> = PerCpuArray::with_max_entries(1, 0);
+pub static SCRATCH: PerCpuArray<Scratch> = PerCpuArray::with_max_entries(1, 0);

@@ -72,14 +72,32 @@ fn file_of(fd: i32) -> u64 {
     kernel::field(array.wrapping_add(u64::from(fd as u32) * 8), 0)
 }
 
+/// The first bytes of an inode, where its identity lies on every kernel seen so far.
+#[derive(Clone, Copy)]
+struct Start([u64; 16]);
+
+impl Start {
+    /// A field: from these bytes if it lies in them, else by a read of its own.
+    #[inline(always)]
+    fn part<T: Copy>(&self, inode: u64, offset: u32) -> T {
+        if offset as usize > size_of::<Self>() - size_of::<T>() {
+            return kernel::field(inode, offset);
+        }
+        // SAFETY: inside the bytes; the types read are integers.
+        unsafe { self.0.as_ptr().cast::<u8>().add(offset as usize).cast::<T>().read_unaligned() }
+    }
+}
+
 /// Writes what an inode says of itself; returns its file system's magic.
 ///
 /// # Safety
 /// `object` is writable.
 #[inline(always)]
 pub unsafe fn of_inode(inode: u64, object: *mut ObjectId) -> u64 {
-    let superblock: u64 = kernel::field(inode, off!(inode_sb));
-    let mode: u16 = kernel::field(inode, off!(inode_mode));
+    // One read for all: each costs 6 ns, whatever its length.
+    let start: Start = kernel::field(inode, 0);
+    let superblock: u64 = start.part(inode, off!(inode_sb));
+    let mode: u16 = start.part(inode, off!(inode_mode));
     let magic: u64 = kernel::field(superblock, off!(sb_magic));
     let kind = match mode & S_IFMT {
         _ if magic == ANON_INODE_FS || magic == PID_FS => ObjectKind::Anon,
@@ -91,11 +109,11 @@ pub unsafe fn of_inode(inode: u64, object: *mut ObjectId) -> u64 {
     };
     // SAFETY: by the contract.
     unsafe {
-        (*object).inode = kernel::field(inode, off!(inode_ino));
+        (*object).inode = start.part(inode, off!(inode_ino));
         (*object).peer_inode = 0;
         (*object).device = kernel::field(superblock, off!(sb_dev));
-        (*object).generation = kernel::field(inode, off!(inode_generation));
-        (*object).rdev = kernel::field(inode, off!(inode_rdev));
+        (*object).generation = start.part(inode, off!(inode_generation));
+        (*object).rdev = start.part(inode, off!(inode_rdev));
         (*object).kind = kind as u32;
         (*object).addresses.family = 0;
     }

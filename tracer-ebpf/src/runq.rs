@@ -19,7 +19,7 @@ pub unsafe fn push(cpu: *mut CpuState, now: u64, tid: u32, tgid: u32) {
             return;
         }
         let slices = (*cpu).slices;
-        let slice = &raw mut (*cpu).history[(slices & (HISTORY - 1)) as usize];
+        let slice = &raw mut (*cpu).history[kernel::masked(slices, HISTORY - 1)];
         (*slice).start_ns = since;
         (*slice).end_ns = now;
         (*slice).tid = tid;
@@ -33,8 +33,8 @@ pub unsafe fn push(cpu: *mut CpuState, now: u64, tid: u32, tgid: u32) {
 unsafe fn slice(cpu: *const CpuState, back: u32) -> *const Slice {
     // SAFETY: the caller's contract; the index is masked.
     unsafe {
-        let index = (*cpu).slices.wrapping_sub(back + 1) & (HISTORY - 1);
-        &raw const (*cpu).history[index as usize]
+        let index = kernel::masked((*cpu).slices.wrapping_sub(back + 1), HISTORY - 1);
+        &raw const (*cpu).history[index]
     }
 }
 
@@ -78,7 +78,7 @@ pub unsafe fn account(cpu: *mut CpuState, from: u64, to: u64, record: *mut OffCp
             let ran = overlap(slice, from, to);
             others += ran;
             oldest = if (*slice).start_ns > from { (*slice).start_ns } else { from };
-            let sum = &raw mut (*cpu).sums[((*slice).tid & (SUMS - 1)) as usize];
+            let sum = &raw mut (*cpu).sums[kernel::masked((*slice).tid, SUMS - 1)];
             if (*sum).epoch != epoch {
                 (*sum).epoch = epoch;
                 (*sum).tid = (*slice).tid;

@@ -60,7 +60,7 @@ pub unsafe fn fill(waker: *mut Waker) {
         } else if depth > cpu::FRAMES {
             (*waker).kind = WakerKind::HardIrq as u32;
         } else {
-            let frame = &raw const (*cpu).frames[((depth - 1) & (cpu::FRAMES - 1)) as usize];
+            let frame = &raw const (*cpu).frames[kernel::masked(depth - 1, cpu::FRAMES - 1)];
             fill_from_interrupt(waker, frame);
         }
     }
