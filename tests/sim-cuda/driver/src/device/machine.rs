@@ -65,7 +65,7 @@ pub struct Machine {
     pub host_jobs: VecDeque<HostJob>,
     /// Threads that sleep until some marks are reached.
     pub waiters: Vec<Waiter>,
-    /// When the scheduler thread is going to look again.
+    /// When the scheduler thread is going to look again; 0: not before it is asked to.
     pub alarm: u64,
     engines: Vec<Engines>,
     events: BinaryHeap<Reverse<(u64, u64, ChannelKey, Event)>>,
@@ -121,8 +121,9 @@ impl Machine {
             self.todo.push_back(key);
             self.work_off(time);
         }
-        if needs_host && self.start_bound(mark, time) < self.alarm {
-            threads::wake_scheduler();
+        if needs_host {
+            let start = self.start_bound(mark, time);
+            threads::wake_scheduler(self, start);
         }
         mark
     }
@@ -317,6 +318,9 @@ impl Machine {
                 && matches!(c.state, State::AwaitDep(_))
             {
                 c.state = State::Idle;
+                if op.work.is_device_work() {
+                    c.free_at = c.free_at.max(at + config::get().kernel_gap_ns);
+                }
                 self.todo.push_back(dependent);
             }
         }

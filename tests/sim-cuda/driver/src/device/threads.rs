@@ -1,6 +1,6 @@
 //! The threads of the simulation.
 //!
-//! - `sim-gpu`: the scheduler. Sleeps until the earliest time at which a blocked thread can be released, a host function
+//! - `sim-gpu`: the scheduler. Sleeps on a timer until the earliest time at which a blocked thread can be released, a host function
 //!   can be called or a large copy can start; does nothing if there is none of them. Its wake-ups stand for the device's
 //!   interrupts.
 //! - `cuda-EvtHandlr`: calls host functions, as the real driver's thread of that name does.
@@ -8,16 +8,17 @@
 //!
 //! All have their signals blocked, so that a program's signal handlers never run in them.
 
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use crate::clock;
+use crate::device::channel::Mark;
 use crate::device::data::PLANE;
-use crate::device::machine;
+use crate::device::machine::{self, Machine};
 use crate::device::wait;
 use crate::hook;
 
-static SCHEDULER: Condvar = Condvar::new();
+static TIMER: AtomicI32 = AtomicI32::new(-1);
 static HOST: Condvar = Condvar::new();
 static HOST_WORK: Mutex<bool> = Mutex::new(false);
 
@@ -31,8 +32,6 @@ pub fn spawn(name: &'static str, body: impl FnOnce() + Send + 'static) {
         libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
     }
     let started = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
-        // SAFETY: no pointers. A timer slack of 1 ns: the default lets a sleep overrun by 50 µs.
-        unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
         body();
     });
     // SAFETY: the mask that was saved above.
@@ -45,20 +44,44 @@ pub fn spawn(name: &'static str, body: impl FnOnce() + Send + 'static) {
 /// Starts the scheduler, once.
 pub fn start() {
     static STARTED: OnceLock<()> = OnceLock::new();
-    STARTED.get_or_init(|| spawn("sim-gpu", schedule));
+    STARTED.get_or_init(|| {
+        // SAFETY: no pointers.
+        let timer = unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_CLOEXEC) };
+        TIMER.store(timer, Ordering::Release);
+        spawn("sim-gpu", schedule);
+    });
 }
 
-/// Makes the scheduler look again. Called under the machine's lock.
-pub fn wake_scheduler() {
+/// Makes the scheduler look at `at`, if it would only do so later. `u64::MAX`: never mind.
+///
+/// The timer is set from here, so that the thread is woken once, when there is something to do, and not before to be
+/// told of it.
+pub fn wake_scheduler(machine: &mut Machine, at: u64) {
+    if at == u64::MAX || (machine.alarm != 0 && machine.alarm <= at) {
+        return;
+    }
     start();
-    SCHEDULER.notify_one();
+    machine.alarm = at.max(1);
+    set_timer(machine.alarm);
+}
+
+/// Sets the timer to a time of CLOCK_MONOTONIC, 0: off.
+fn set_timer(at: u64) {
+    let none = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let value = libc::timespec { tv_sec: (at / 1_000_000_000) as _, tv_nsec: (at % 1_000_000_000) as _ };
+    let setting = libc::itimerspec { it_interval: none, it_value: value };
+    let timer = TIMER.load(Ordering::Acquire);
+    // SAFETY: a timer of this process and a valid setting.
+    unsafe {
+        libc::timerfd_settime(timer, libc::TFD_TIMER_ABSTIME, &raw const setting, std::ptr::null_mut())
+    };
 }
 
 /// A large data job is done: waiters may be free.
 pub fn data_moved() {
-    let machine = machine::lock();
+    let mut machine = machine::lock();
     if !machine.waiters.is_empty() {
-        wake_scheduler();
+        wake_scheduler(&mut machine, 1);
     }
 }
 
@@ -71,30 +94,32 @@ pub fn wake_host_thread() {
 }
 
 fn schedule() {
-    let mut machine = machine::lock();
     loop {
-        machine.alarm = 0;
+        let mut expirations = 0u64;
+        let timer = TIMER.load(Ordering::Acquire);
+        // SAFETY: reads the eight bytes of a timer into a variable of that size.
+        if unsafe { libc::read(timer, (&raw mut expirations).cast(), 8) } != 8 {
+            // Without a descriptor for the timer (the process has none left) look now and then.
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let mut machine = machine::lock();
         let now = machine.advance();
         let waiters = std::mem::take(&mut machine.waiters);
         let (free, waiting): (Vec<_>, Vec<_>) =
             waiters.into_iter().partition(|w| machine.is_settled(&w.marks));
         machine.waiters = waiting;
-        for waiter in free {
-            wait::signal(waiter.eventfd);
-        }
         let waits = machine.waiters.iter().map(|w| machine.bound(&w.marks, now));
         let alarms = machine.channels.iter().filter_map(|(key, c)| {
-            let mark = crate::device::channel::Mark { channel: *key, seq: *c.alarms.front()? };
+            let mark = Mark { channel: *key, seq: *c.alarms.front()? };
             Some(machine.start_bound(mark, now).max(now + 1_000))
         });
         let until = waits.chain(alarms).min().unwrap_or(u64::MAX);
-        machine.alarm = until;
-        machine = if until == u64::MAX {
-            SCHEDULER.wait(machine).unwrap_or_else(PoisonError::into_inner)
-        } else {
-            let left = Duration::from_nanos(until.saturating_sub(clock::now()));
-            SCHEDULER.wait_timeout(machine, left).unwrap_or_else(PoisonError::into_inner).0
-        };
+        machine.alarm = 0;
+        wake_scheduler(&mut machine, until);
+        drop(machine);
+        for waiter in free {
+            wait::signal(waiter.eventfd);
+        }
     }
 }
 
@@ -115,7 +140,7 @@ fn call_host_functions() {
             hook::host_launch(&job.call.info, start);
             let mut machine = machine::lock();
             machine.host_done(job.mark);
-            wake_scheduler();
+            wake_scheduler(&mut machine, 1);
         }
     }
 }

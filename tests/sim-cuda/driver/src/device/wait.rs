@@ -44,9 +44,7 @@ pub fn wait(marks: &[Mark], flavour: Flavour) {
             && let Some(eventfd) = eventfd()
         {
             machine.waiters.push(Waiter { marks: marks.to_vec(), eventfd });
-            if until < machine.alarm {
-                threads::wake_scheduler();
-            }
+            threads::wake_scheduler(&mut machine, until);
             drop(machine);
             sleep(eventfd);
             continue;
