@@ -23,6 +23,11 @@ pub fn check() -> Result {
     }
 }
 
+/// Whether this process is a child that was forked after `cuInit`.
+pub fn is_forked() -> bool {
+    FORKED.load(Ordering::Relaxed)
+}
+
 /// `cuInit`.
 pub fn init(flags: u32) -> Result {
     static INIT: Mutex<()> = Mutex::new(());

@@ -1,10 +1,11 @@
 //! The frame around every exported function: state checks, CUPTI, and no panic into C.
 
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::{CStr, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::error::{self, Result};
 use crate::hook::Call;
+use crate::module;
 use crate::process;
 
 /// What the frame knows of a function and this call of it.
@@ -15,8 +16,8 @@ pub struct Site {
     pub name: &'static CStr,
     /// Parameters, as one struct.
     pub params: *const c_void,
-    /// Kernel's name for launches.
-    pub symbol: *const c_char,
+    /// Handle of the kernel for launches, else null.
+    pub kernel: *mut c_void,
     /// Whether `cuInit` has to come first.
     pub needs_init: bool,
 }
@@ -24,12 +25,16 @@ pub struct Site {
 /// Runs a function's body.
 pub fn call(site: &Site, body: impl FnOnce() -> Result) -> i32 {
     let outcome = catch_unwind(AssertUnwindSafe(|| {
-        if site.needs_init
-            && let Err(error) = process::check()
-        {
+        let usable = process::check();
+        if let (true, Err(error)) = (site.needs_init, usable) {
             return error.0;
         }
-        let frame = Call::enter(site.cbid, site.name, site.params, site.symbol);
+        if process::is_forked() {
+            // Another thread may have held any lock at the fork: nothing but the body, which takes none.
+            return body().err().map_or(0, |e| e.0);
+        }
+        let symbol = if site.kernel.is_null() { std::ptr::null() } else { module::symbol(site.kernel) };
+        let frame = Call::enter(site.cbid, site.name, site.params, symbol);
         let result = catch_unwind(AssertUnwindSafe(body)).unwrap_or(Err(error::UNKNOWN));
         let code = result.err().map_or(0, |e| e.0);
         frame.exit(code);
@@ -92,16 +97,16 @@ macro_rules! function {
         }
     };
     ($(#[$meta:meta])* $name:ident [init] $args:tt $body:block) => {
-        $crate::api::call::function! { @ $(#[$meta])* $name, false, std::ptr::null(), $args $body }
+        $crate::api::call::function! { @ $(#[$meta])* $name, false, std::ptr::null_mut(), $args $body }
     };
     ($(#[$meta:meta])* $name:ident [] $args:tt $body:block) => {
-        $crate::api::call::function! { @ $(#[$meta])* $name, true, std::ptr::null(), $args $body }
+        $crate::api::call::function! { @ $(#[$meta])* $name, true, std::ptr::null_mut(), $args $body }
     };
     ($(#[$meta:meta])* $name:ident [launches $function:ident] $args:tt $body:block) => {
-        $crate::api::call::function! { @ $(#[$meta])* $name, true, $crate::module::symbol($function), $args $body }
+        $crate::api::call::function! { @ $(#[$meta])* $name, true, $function, $args $body }
     };
     (
-        @ $(#[$meta:meta])* $name:ident, $needs_init:literal, $symbol:expr,
+        @ $(#[$meta:meta])* $name:ident, $needs_init:literal, $kernel:expr,
         ($($arg:ident: $ty:ty),* $(,)?) $body:block
     ) => {
         $(#[$meta])*
@@ -122,7 +127,7 @@ macro_rules! function {
                 cbid: sim_abi::cbid::$name,
                 name: NAME,
                 params: (&raw const params).cast(),
-                symbol: $symbol,
+                kernel: $kernel,
                 needs_init: $needs_init,
             };
             $crate::api::call::call(&site, || -> $crate::error::Result { $body })
