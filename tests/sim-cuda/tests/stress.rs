@@ -94,5 +94,9 @@ fn many_threads_share_the_streams() {
     }
     isolated(name, &[], body);
     isolated(name, &[("STRESS_BLOCKING", "1")], body);
-    isolated(name, &[("SIMCUDA_QUEUE", "4"), ("STRESS_BLOCKING", "1"), ("SIMCUDA_CONCURRENT_KERNELS", "1")], body);
+    isolated(
+        name,
+        &[("SIMCUDA_QUEUE", "4"), ("STRESS_BLOCKING", "1"), ("SIMCUDA_CONCURRENT_KERNELS", "1")],
+        body,
+    );
 }

@@ -19,8 +19,7 @@ pub fn folder() -> PathBuf {
             if let Some(folder) = std::env::var_os("SIM_CUDA_FOLDER") {
                 return PathBuf::from(folder);
             }
-            let folder =
-                PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("sim-cuda-{}", std::process::id()));
+            let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("sim-cuda");
             Layout::new().unwrap().write(&folder).unwrap();
             folder
         })
