@@ -1,0 +1,11 @@
+//! Recording on the real kernel, without a GPU. All of it loads eBPF programs, which needs root:
+//! `sudo -E cargo test --test root_record -- --ignored --test-threads=1`.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod attach;
+mod chain;
+mod endings;
+mod gtrace;
+mod refusals;
+mod timeline;
