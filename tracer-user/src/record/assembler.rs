@@ -73,6 +73,7 @@ impl Assembler {
         match record {
             RawRecord::OffCpu(record) => self.off_cpu(record, writer),
             RawRecord::Syscall(record) => self.calls.push(**record),
+            RawRecord::Block(record) if record.completed_ns <= self.started.0 as u64 => {}
             RawRecord::Block(record) => {
                 let row = block_io_row(record, &mut self.objects);
                 self.requests.completed(record.request_id, row.device.clone());
@@ -103,6 +104,10 @@ impl Assembler {
     }
 
     fn off_cpu(&mut self, record: &OffCpuRecord, writer: &mut BundleWriter) {
+        // Kernel threads are recorded from the load of the programs on.
+        if record.on_ns <= self.started.0 as u64 {
+            return;
+        }
         let row =
             off_cpu_row(record, self.off_cpu_ids.next_id(), self.started, &self.requests, &mut self.symbols);
         let now = row.on_ns.unwrap_or(row.off_ns);
@@ -154,7 +159,9 @@ impl Assembler {
             }
             if state.off_ns != 0 {
                 let id = self.off_cpu_ids.next_id();
-                if let Some(row) = still_off_row(tid, state, id, &self.requests, &mut self.symbols) {
+                if let Some(row) =
+                    still_off_row(tid, state, id, self.started, &self.requests, &mut self.symbols)
+                {
                     writer.push(row);
                 }
             }

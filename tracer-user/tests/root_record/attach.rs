@@ -8,9 +8,10 @@ use crate::gtrace::{Target, expect_status, gtrace, rows, wait_until};
 
 /// One thread waits for a lock, the main one for a child that sleeps, and nothing of it ends.
 const PROGRAM: &str = r"
-import os, threading, time
+import ctypes, os, threading, time
 r, w = os.pipe()
 if os.fork() == 0:
+    ctypes.CDLL(None).prctl(1, 9) # PR_SET_PDEATHSIG: not to outlive the test
     os.close(r)
     time.sleep(1000)
 lock = threading.Lock(); lock.acquire()
@@ -47,13 +48,18 @@ fn root_threads_blocked_all_the_time_are_in_the_timeline() {
     let length = meta.ended_ns.unwrap() - meta.started_ns;
     assert!((1_000_000_000..3_000_000_000).contains(&length), "{length}");
 
-    let members: Vec<Process> = rows::<Process>(&path).into_iter().filter(|process| !process.outside).collect();
+    let members: Vec<Process> =
+        rows::<Process>(&path).into_iter().filter(|process| !process.outside).collect();
     assert_eq!(members.len(), 2, "{members:?}");
-    assert!(members.iter().all(|process| process.end_ns.is_none() && process.start_ns == MonoNs(meta.started_ns)));
+    assert!(
+        members.iter().all(|process| process.end_ns.is_none() && process.start_ns == MonoNs(meta.started_ns))
+    );
     let child = members.iter().find(|process| process.pid.0 != pid).unwrap();
     assert_eq!(child.parent.unwrap().0, pid);
-    let threads: Vec<Thread> =
-        rows::<Thread>(&path).into_iter().filter(|thread| members.iter().any(|member| member.pid == thread.pid)).collect();
+    let threads: Vec<Thread> = rows::<Thread>(&path)
+        .into_iter()
+        .filter(|thread| members.iter().any(|member| member.pid == thread.pid))
+        .collect();
     assert_eq!(threads.len(), 3, "{threads:?}");
     assert!(threads.iter().all(|thread| thread.before_attach && thread.end_ns.is_none()), "{threads:?}");
 
@@ -62,17 +68,28 @@ fn root_threads_blocked_all_the_time_are_in_the_timeline() {
     for thread in &threads {
         let mine: Vec<&OffCpu> = off.iter().filter(|row| row.tid == thread.tid).collect();
         assert_eq!(mine.len(), 1, "{mine:?}");
-        assert!(mine[0].before_attach && mine[0].on_ns.is_none() && mine[0].off_ns == MonoNs(meta.started_ns));
+        assert!(
+            mine[0].before_attach && mine[0].on_ns.is_none() && mine[0].off_ns == MonoNs(meta.started_ns)
+        );
         assert_eq!(mine[0].state.as_str(), "interruptible");
         let call = calls.iter().find(|call| call.tid == thread.tid).expect("the call that it is in");
         assert_eq!(mine[0].syscall.as_ref(), Some(&call.name));
-        assert!(call.end_ns.is_none() && call.result.is_none() && call.blocked_ns.0 >= 1_000_000_000, "{call:?}");
+        assert!(
+            call.end_ns.is_none() && call.result.is_none() && call.blocked_ns.0 >= 1_000_000_000,
+            "{call:?}"
+        );
     }
     let call = |tid: i32| calls.iter().find(|call| call.tid == Tid(tid)).unwrap();
-    assert_eq!((&*call(pid).name, call(pid).object_kind.as_deref(), call(pid).fd), ("read", Some("pipe"), Some(3)));
+    assert_eq!(
+        (&*call(pid).name, call(pid).object_kind.as_deref(), call(pid).fd),
+        ("read", Some("pipe"), Some(3))
+    );
     assert_eq!(call(child.pid.0).object_kind.as_deref(), Some("sleep"));
     let waiter = threads.iter().find(|thread| thread.pid.0 == pid && thread.tid.0 != pid).unwrap();
-    assert_eq!((&*call(waiter.tid.0).name, call(waiter.tid.0).object_kind.as_deref()), ("futex", Some("futex")));
+    assert_eq!(
+        (&*call(waiter.tid.0).name, call(waiter.tid.0).object_kind.as_deref()),
+        ("futex", Some("futex"))
+    );
 }
 
 #[test]
@@ -88,7 +105,8 @@ fn root_children_made_while_attaching_are_followed() {
     let output =
         gtrace().args(["attach", &pid, "--no-report", "--duration", "1s", "-o"]).arg(&path).output().unwrap();
     expect_status(&output, 3);
-    let members: Vec<Process> = rows::<Process>(&path).into_iter().filter(|process| !process.outside).collect();
+    let members: Vec<Process> =
+        rows::<Process>(&path).into_iter().filter(|process| !process.outside).collect();
     assert!(members.len() > 5, "{members:?}");
     let shells: Vec<&Process> = members.iter().filter(|process| &*process.comm == "sh").collect();
     assert!(shells.len() > 3, "{members:?}");

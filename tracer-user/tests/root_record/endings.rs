@@ -45,13 +45,15 @@ fn root_a_killed_recorder_leaves_a_bundle_that_opens() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let written = || Bundle::open(&path).is_ok_and(|bundle| bundle.read::<OffCpu>().is_ok_and(|rows| rows.len() > 100));
+    let written =
+        || Bundle::open(&path).is_ok_and(|bundle| bundle.read::<OffCpu>().is_ok_and(|rows| rows.len() > 100));
     wait_until("parts are sealed", || path.join("meta.json").exists() && written());
     recorder.kill().unwrap();
     recorder.wait().unwrap();
     let meta = Bundle::open(&path).unwrap().meta().clone();
     assert_eq!((meta.ended.as_str(), meta.ended_ns), ("running", None));
-    let own: Vec<Process> = rows::<Process>(&path).into_iter().filter(|row| row.pid.0 == target.pid()).collect();
+    let own: Vec<Process> =
+        rows::<Process>(&path).into_iter().filter(|row| row.pid.0 == target.pid()).collect();
     assert_eq!(own.len(), 1, "who lived is in it: {own:?}");
     assert_eq!(rows::<Thread>(&path).iter().filter(|row| row.tid.0 == target.pid()).count(), 1);
     assert!(target.lives());
@@ -106,7 +108,7 @@ impl Small {
     fn mount() -> Self {
         let folder = tempfile::tempdir_in("/var/tmp").unwrap();
         let image = folder.path().join("image");
-        std::fs::File::create(&image).unwrap().set_len(4 << 20).unwrap();
+        std::fs::File::create(&image).unwrap().set_len(16 << 20).unwrap();
         let point = folder.path().join("mnt");
         std::fs::create_dir(&point).unwrap();
         let made = Command::new("mkfs.ext4").args(["-q", "-F", "-m", "0"]).arg(&image).status().unwrap();
@@ -134,8 +136,10 @@ fn root_a_full_disk_ends_the_recording_and_not_the_target() {
     );
     let path = disk.folder.path().join("mnt/full.gtrace");
     // All of the disk but a little is taken already.
-    let filler = vec![7_u8; 2_300_000];
-    std::fs::write(disk.folder.path().join("mnt/filler"), filler).unwrap();
+    let point = disk.folder.path().join("mnt");
+    let space = nix::sys::statvfs::statvfs(&point).unwrap();
+    let free = space.blocks_available() * space.fragment_size();
+    std::fs::write(point.join("filler"), vec![7_u8; free as usize - (1200 << 10)]).unwrap();
     let output = gtrace()
         .args(["attach", &target.pid().to_string(), "--no-report", "--duration", "60s", "-o"])
         .arg(&path)

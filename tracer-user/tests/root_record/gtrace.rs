@@ -58,8 +58,7 @@ impl Target {
     /// Starts a Python program and waits for its first line.
     pub fn python(program: &str) -> Self {
         use std::io::BufRead as _;
-        let mut child =
-            Command::new(python()).args(["-c", program]).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = Command::new(python()).args(["-c", program]).stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         std::io::BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         assert_eq!(line, "ready\n");

@@ -90,7 +90,13 @@ fn root_a_place_that_cannot_be_written_is_refused() {
     let there = folder.path().join("there");
     std::fs::create_dir(&there).unwrap();
     let run = |output: &Path| {
-        gtrace().args(["run", "--no-report", "-o"]).arg(output).args(["--", "touch"]).arg(there.join("ran")).output().unwrap()
+        gtrace()
+            .args(["run", "--no-report", "-o"])
+            .arg(output)
+            .args(["--", "touch"])
+            .arg(there.join("ran"))
+            .output()
+            .unwrap()
     };
     expect_refusal(&run(&there), 2, &["exists already"], &there);
     expect_refusal(&run(&folder.path().join("no/such/place")), 2, &["cannot be written"], &there);
@@ -104,7 +110,12 @@ fn root_a_place_that_cannot_be_written_is_refused() {
 fn root_a_command_that_cannot_be_executed_ends_as_in_a_shell() {
     let folder = tempfile::tempdir().unwrap();
     let run = |command: &str| {
-        gtrace().args(["run", "--no-report", "-o"]).arg(folder.path().join("a.gtrace")).args(["--", command]).output().unwrap()
+        gtrace()
+            .args(["run", "--no-report", "-o"])
+            .arg(folder.path().join("a.gtrace"))
+            .args(["--", command])
+            .output()
+            .unwrap()
     };
     expect_refusal(&run("/no/such/program"), 127, &["/no/such/program"], folder.path());
     expect_refusal(&run("/etc/passwd"), 126, &["/etc/passwd"], folder.path());

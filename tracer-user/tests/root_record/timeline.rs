@@ -60,14 +60,21 @@ fn root_intervals_of_a_thread_are_ordered_and_apart() {
     for (tid, calls) in &mut calls {
         calls.sort_by_key(|call| call.start_ns);
         for pair in calls.windows(2) {
-            assert!(pair[0].end_ns.is_some_and(|end| end <= pair[1].start_ns), "{:?} overlaps {:?}", pair[0], pair[1]);
+            assert!(
+                pair[0].end_ns.is_some_and(|end| end <= pair[1].start_ns),
+                "{:?} overlaps {:?}",
+                pair[0],
+                pair[1]
+            );
         }
         // What a call says of its blocked time is what the intervals inside it say.
         for call in calls.iter().filter(|call| !matches!(&*call.name, "execve" | "exit_group" | "exit")) {
             let Some(call_end) = call.end_ns else { continue };
             let inside = by_thread.get(tid).map_or(0, |rows| {
                 rows.iter()
-                    .filter(|row| row.off_ns >= call.start_ns && row.off_ns < call_end && &*row.state != "preempted")
+                    .filter(|row| {
+                        row.off_ns >= call.start_ns && row.off_ns < call_end && &*row.state != "preempted"
+                    })
                     .map(|row| row.woken_ns.or(row.on_ns).map_or(0, |until| (until - row.off_ns).0))
                     .sum::<i64>()
             });

@@ -17,10 +17,12 @@ pub fn off_cpu_row(
     requests: &RecentRequests,
     symbols: &mut KernelSymbols,
 ) -> OffCpu {
-    // A thread whose switch-out nobody kept had left the CPU before it was followed.
-    let before_attach = record.off_ns == 0 || record.flags & off_cpu_flags::BEFORE_ATTACH != 0;
+    // A thread whose switch-out nobody kept (`off_ns` 0) had left the CPU before it was followed; kernel threads are
+    // recorded from a little earlier than the rest.
+    let start = started.0 as u64;
+    let before_attach = record.off_ns < start || record.flags & off_cpu_flags::BEFORE_ATTACH != 0;
     let on = record.on_ns;
-    let off = if record.off_ns == 0 { started.0 as u64 } else { record.off_ns }.min(on);
+    let off = record.off_ns.max(start).min(on);
     let preempted = record.flags & off_cpu_flags::PREEMPTED != 0;
     let woken = match record.woken_ns {
         _ if preempted => Some(off),
@@ -64,18 +66,22 @@ pub fn still_off_row(
     tid: Tid,
     state: &ThreadState,
     id: RowId,
+    started: MonoNs,
     requests: &RecentRequests,
     symbols: &mut KernelSymbols,
 ) -> Option<OffCpu> {
     if state.off_ns == 0 {
         return None;
     }
+    let start = started.0 as u64;
+    let before_attach = state.off_ns < start || state.flags & off_cpu_flags::BEFORE_ATTACH != 0;
+    let off = state.off_ns.max(start);
     let preempted = state.off_state == 0 && state.flags & off_cpu_flags::BEFORE_ATTACH == 0
         || state.flags & off_cpu_flags::PREEMPTED != 0;
     let woken = match state.woken_ns {
-        _ if preempted => Some(state.off_ns),
+        _ if preempted => Some(off),
         0 => None,
-        woken => Some(woken.max(state.off_ns)),
+        woken => Some(woken.max(off)),
     };
     let edge = if preempted || woken.is_none() {
         Edge::default()
@@ -88,11 +94,11 @@ pub fn still_off_row(
         id,
         pid: Pid(state.tgid as i32),
         tid,
-        off_ns: MonoNs(state.off_ns as i64),
+        off_ns: MonoNs(off as i64),
         woken_ns: woken.map(|woken| MonoNs(woken as i64)),
         on_ns: None,
         state: state_name(state.off_state, flags),
-        before_attach: state.flags & off_cpu_flags::BEFORE_ATTACH != 0,
+        before_attach,
         syscall: in_call.then(|| syscall::name(state.syscall_nr)),
         syscall_start_ns: call_start(in_call, state.syscall_start_ns),
         waker_kind: edge.kind,

@@ -156,7 +156,8 @@ fn who_is_off_at_the_end_has_an_open_row() {
         object: ObjectId::NONE,
     };
     let (requests, mut symbols) = (RecentRequests::default(), KernelSymbols::default());
-    let off = still_off_row(Tid(11), &state, RowId(1), &requests, &mut symbols).expect("it is off");
+    let off =
+        still_off_row(Tid(11), &state, RowId(1), MonoNs(50), &requests, &mut symbols).expect("it is off");
     assert_eq!((off.woken_ns, off.on_ns, off.before_attach), (None, None, true));
     let (mut objects, tree) = (Objects::default(), Tree::new(MonoNs(0)));
     let call = still_running_row(Tid(11), &state, RowId(1), MonoNs(300), &mut objects, &tree)
@@ -165,7 +166,7 @@ fn who_is_off_at_the_end_has_an_open_row() {
     assert_eq!((call.object_kind.as_deref(), call.object.as_deref()), (Some("futex"), Some("0x7f00")));
     state.off_ns = 0;
     state.syscall_nr = -1;
-    assert_eq!(still_off_row(Tid(11), &state, RowId(1), &requests, &mut symbols), None);
+    assert_eq!(still_off_row(Tid(11), &state, RowId(1), MonoNs(50), &requests, &mut symbols), None);
     assert_eq!(still_running_row(Tid(11), &state, RowId(1), MonoNs(300), &mut objects, &tree), None);
 }
 

@@ -46,6 +46,8 @@ pub struct Session {
     next_snapshot: MonoNs,
     malformed: u64,
     rescanned: bool,
+    /// CPU time taken before recording began.
+    cpu_before: i64,
 }
 
 /// What a session is made of.
@@ -83,6 +85,7 @@ impl Session {
             next_snapshot: started,
             malformed: 0,
             rescanned: false,
+            cpu_before: clocks::own_cpu_ns(),
         }
     }
 
@@ -152,7 +155,7 @@ impl Session {
             self.rescanned = true;
             self.gpu.scan(self.assembler.tree());
         }
-        self.writer.meta_mut().recorder_cpu_ns = clocks::own_cpu_ns();
+        self.writer.meta_mut().recorder_cpu_ns = clocks::own_cpu_ns() - self.cpu_before;
         self.gpu.describe(self.child.is_some(), self.writer.meta_mut());
         if now >= self.next_snapshot {
             self.next_snapshot = MonoNs(now.0 + SNAPSHOT_NS);
@@ -225,7 +228,7 @@ impl Session {
         let mut meta = self.writer.meta_mut().clone();
         meta.ended_ns = Some(ended.0);
         ending.clone_into(&mut meta.ended);
-        meta.recorder_cpu_ns = clocks::own_cpu_ns();
+        meta.recorder_cpu_ns = clocks::own_cpu_ns() - self.cpu_before;
         meta.losses.insert("probe.recursion".to_owned(), misses);
         self.gpu.describe(self.child.is_some(), &mut meta);
         let events = self.assembler.events() + self.gpu.rows();

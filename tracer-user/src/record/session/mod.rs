@@ -137,7 +137,12 @@ pub fn record(request: &Request, notify: &mut dyn FnMut(Notice)) -> Result<Recor
     }
     let (processes, threads) = tree.living();
     let found = processes.iter().find(|process| process.pid == root);
-    let name = found.map(|process| process.comm.clone()).unwrap_or_default();
+    let name = match &request.target {
+        Target::Run(line) => {
+            Text::from(&*line.words.first().map(|word| word.to_string_lossy()).unwrap_or_default())
+        }
+        Target::Attach(_) => found.map(|process| process.comm.clone()).unwrap_or_default(),
+    };
     let output = request.output.clone().unwrap_or_else(|| default_output(&request.target, &name, root));
     let meta = describe(&request.target, root, found, probes.statuses(), started, &clock);
     let missing_probes =

@@ -281,8 +281,11 @@ impl Tree {
     fn outsider(&self, pid: Pid, comm: &Text, kernel: bool, now: MonoNs) -> Process {
         let stat = procfs::stat(pid);
         let kernel = kernel || stat.as_ref().is_some_and(|stat| stat.kernel);
-        let details =
+        let mut details =
             if kernel || stat.is_none() { procfs::ProcessDetails::default() } else { procfs::details(pid) };
+        // Arguments hold secrets at times, and a recording is passed on: those of programs that nobody asked to record
+        // stay out of it.
+        details.cmdline = None;
         let began = self.boot_clock.began(stat.as_ref()).unwrap_or(now);
         Process {
             pid,
