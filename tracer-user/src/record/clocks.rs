@@ -26,6 +26,12 @@ pub fn own_cpu_ns() -> i64 {
     read(ClockId::CLOCK_PROCESS_CPUTIME_ID)
 }
 
+/// CPU time of the calling thread so far, in ns.
+#[must_use]
+pub fn thread_cpu_ns() -> i64 {
+    read(ClockId::CLOCK_THREAD_CPUTIME_ID)
+}
+
 /// A bracketed reading of CLOCK_REALTIME.
 #[must_use]
 pub fn sample_realtime() -> ClockSample {

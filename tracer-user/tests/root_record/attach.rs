@@ -110,7 +110,10 @@ fn root_children_made_while_attaching_are_followed() {
     assert!(members.len() > 5, "{members:?}");
     let shells: Vec<&Process> = members.iter().filter(|process| &*process.comm == "sh").collect();
     assert!(shells.len() > 3, "{members:?}");
-    assert!(shells.iter().all(|shell| shell.parent.unwrap().0 == target.pid()), "{shells:?}");
+    assert!(
+        shells.iter().all(|shell| shell.parent.is_some_and(|parent| parent.0 == target.pid())),
+        "{shells:?}"
+    );
     // All but the last one ended while recorded.
     assert!(shells.iter().filter(|shell| shell.end_ns.is_none()).count() <= 1, "{shells:?}");
 }

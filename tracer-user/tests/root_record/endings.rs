@@ -129,9 +129,9 @@ impl Drop for Small {
 #[ignore = "loads eBPF programs, which needs root"]
 fn root_a_full_disk_ends_the_recording_and_not_the_target() {
     let disk = Small::mount();
-    // Many threads that wake each other: some megabytes of intervals within seconds.
+    // Many threads that wake each other: the space is full within some rounds of writing, and not in the first.
     let mut target = Target::python(
-        "import threading, time\nprint('ready', flush=True)\ndef f():\n while True: time.sleep(0.0001)\n\
+        "import threading, time\nprint('ready', flush=True)\ndef f():\n while True: time.sleep(0.002)\n\
          for i in range(8): threading.Thread(target=f).start()\n",
     );
     let path = disk.folder.path().join("mnt/full.gtrace");

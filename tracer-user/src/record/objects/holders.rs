@@ -17,11 +17,13 @@ use crate::record::clocks;
 use crate::record::tree::Tree;
 
 /// Least time between two scans of the tree, and of the whole machine.
-const TREE_SCAN_NS: i64 = 100_000_000;
+const TREE_SCAN_NS: i64 = 20_000_000;
 const MACHINE_SCAN_NS: i64 = 2_000_000_000;
 /// After so long a scan of the tree is out of date.
 const FRESH_NS: i64 = 1_000_000_000;
-/// A scan that took `t` is not repeated within `RATION * t`.
+/// What a process held is remembered for so long after it was found to be gone.
+const DEAD_KEPT_NS: i64 = 2_000_000_000;
+/// A scan that took the CPU for `t` is not repeated within `RATION * t`.
 const RATION: i64 = 20;
 /// Most holders named in one cell.
 const MAX_NAMED: usize = 8;
@@ -40,8 +42,10 @@ pub struct Holders {
     names: HashMap<Pid, Text>,
     /// Asked for and not found on the whole machine: not asked for again until the next scan of it.
     missing: HashSet<u64>,
-    /// A process was made or ended since the last scan.
-    outdated: bool,
+    /// Scans to make because a process was made, executed a program, or ended.
+    outdated: u8,
+    /// When holders were found to be gone.
+    died: HashMap<Pid, MonoNs>,
     last_scan: Option<MonoNs>,
     next_tree_scan: MonoNs,
     next_machine_scan: MonoNs,
@@ -68,7 +72,8 @@ fn within_machine(local: SocketAddr, peer: SocketAddr) -> bool {
 impl Holders {
     /// Descriptors may have changed hands: a process of the tree was made, executed a program, or ended.
     pub fn outdate(&mut self) {
-        self.outdated = true;
+        // One scan at once, since the process may be gone soon, and one when it has closed what it does not use.
+        self.outdated = 2;
     }
 
     /// Scans again if one of the objects that callers worked on has no known other end, or what is known is out of
@@ -81,17 +86,19 @@ impl Holders {
     ) {
         let wanted: Vec<(Pid, &ObjectId, u64)> =
             wanted.filter_map(|(pid, id)| Some((pid, id, key(id)?))).collect();
-        if wanted.is_empty() {
+        if wanted.is_empty() && self.outdated == 0 {
             return;
         }
-        let stale = self.outdated || self.last_scan.is_none_or(|last| (now - last).0 >= FRESH_NS);
+        let stale = self.outdated > 0 || self.last_scan.is_none_or(|last| (now - last).0 >= FRESH_NS);
         let unknown = self.any_unknown(&wanted);
         if (stale || unknown) && now >= self.next_tree_scan {
             let members: Vec<Pid> = tree.members().collect();
-            let cost = self.scan(&members);
+            self.names.extend(members.iter().map(|&pid| (pid, tree.label(pid))));
+            let connections = wanted.iter().any(|(_, id, _)| id.kind == ObjectKind::Tcp as u32);
+            let cost = self.scan(&members, connections, now);
             self.next_tree_scan = MonoNs(now.0 + TREE_SCAN_NS.max(RATION * cost));
             self.last_scan = Some(now);
-            self.outdated = false;
+            self.outdated = self.outdated.saturating_sub(1);
         }
         if unknown && now >= self.next_machine_scan && self.any_unknown(&wanted) {
             self.missing.clear();
@@ -101,7 +108,7 @@ impl Holders {
                 self.names.insert(Pid(stat.id), Text::from(format!("{}/{}", stat.id, stat.comm)));
                 everybody.push(Pid(stat.id));
             }
-            let cost = self.scan(&everybody);
+            let cost = self.scan(&everybody, true, now);
             self.next_machine_scan = MonoNs(now.0 + MACHINE_SCAN_NS.max(RATION * cost));
             let missing: Vec<u64> = wanted
                 .iter()
@@ -126,10 +133,11 @@ impl Holders {
         }
     }
 
-    /// Enters what these processes hold now, and returns how long that took. Of an object that is seen again, what
-    /// these processes held before is forgotten; what others held stays.
-    fn scan(&mut self, processes: &[Pid]) -> i64 {
-        let began = clocks::monotonic();
+    /// Enters what these processes hold now, and returns how much CPU time that took. Of an object that is seen again, what
+    /// these processes held before is forgotten; what others held stays, for a while also if they are gone: calls that
+    /// waited for them are still to come.
+    fn scan(&mut self, processes: &[Pid], connections: bool, now: MonoNs) -> i64 {
+        let began = clocks::thread_cpu_ns();
         let (mut pipes, mut sockets) = (Holding::new(), Holding::new());
         let mut namespaces = HashSet::new();
         for &pid in processes {
@@ -140,7 +148,8 @@ impl Holders {
                     holders.push((pid, found.access));
                 }
             }
-            if let Ok(namespace) = std::fs::read_link(format!("/proc/{pid}/ns/net"))
+            if connections
+                && let Ok(namespace) = std::fs::read_link(format!("/proc/{pid}/ns/net"))
                 && namespaces.insert(namespace)
             {
                 for table in ["tcp", "tcp6"] {
@@ -150,14 +159,20 @@ impl Holders {
             }
         }
         let scanned: HashSet<Pid> = processes.iter().copied().collect();
-        let gone =
-            |pid: Pid| scanned.contains(&pid) || !std::fs::exists(format!("/proc/{pid}")).unwrap_or(false);
-        merge(&mut self.pipes, pipes, gone);
-        merge(&mut self.sockets, sockets, gone);
+        let died = &mut self.died;
+        died.retain(|_, since| (now - *since).0 < DEAD_KEPT_NS * 2);
+        let mut gone = |pid: Pid| {
+            if std::fs::exists(format!("/proc/{pid}")).unwrap_or(false) {
+                return scanned.contains(&pid);
+            }
+            (now - *died.entry(pid).or_insert(now)).0 >= DEAD_KEPT_NS
+        };
+        merge(&mut self.pipes, pipes, &mut gone);
+        merge(&mut self.sockets, sockets, &mut gone);
         if self.connections.len() > MAX_KNOWN {
             self.connections.clear();
         }
-        (clocks::monotonic() - began).0
+        clocks::thread_cpu_ns() - began
     }
 
     /// The processes at the other end of a pipe: the writers for one who reads it, and the other way round. One who
@@ -236,7 +251,7 @@ impl Holders {
 /// Most pipes, sockets or connections kept.
 const MAX_KNOWN: usize = 1 << 17;
 
-fn merge(known: &mut Holding, found: Holding, gone: impl Fn(Pid) -> bool) {
+fn merge(known: &mut Holding, found: Holding, gone: &mut impl FnMut(Pid) -> bool) {
     if known.len() > MAX_KNOWN {
         known.clear();
     }
@@ -354,7 +369,7 @@ mod tests {
         let object = id(ObjectKind::Pipe, u64::MAX, 0, SocketAddresses::default());
         holders.refresh([(own(), &object)].into_iter(), &tree, MonoNs(1));
         assert!(holders.missing.contains(&u64::MAX));
-        holders.refresh([(own(), &object)].into_iter(), &tree, MonoNs(TREE_SCAN_NS * 2));
+        holders.refresh([(own(), &object)].into_iter(), &tree, MonoNs(FRESH_NS / 2));
         assert_eq!(holders.last_scan, Some(MonoNs(1)), "known to be missing, and fresh");
         holders.outdate();
         holders.refresh([(own(), &object)].into_iter(), &tree, MonoNs(1 << 40));

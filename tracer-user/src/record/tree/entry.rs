@@ -1,8 +1,10 @@
 //! Small conversions for the entries of the tree.
 
+use std::collections::{HashSet, VecDeque};
+
 use nix::time::{ClockId, clock_gettime};
 
-use crate::event::{MonoNs, Text};
+use crate::event::{MonoNs, Text, Tid};
 use crate::record::procfs::{TaskStat, bounded_text};
 
 /// A `comm` out of a kernel record: at most 16 bytes, ended by a zero.
@@ -19,6 +21,41 @@ pub fn plain_comm(comm: Text) -> Text {
     match comm.strip_prefix("kworker/").and_then(|rest| rest.split(['-', '+']).next()) {
         Some(plain) => Text::from(format!("kworker/{plain}")),
         None => comm,
+    }
+}
+
+/// The thread ids that were put in last.
+#[derive(Default)]
+pub struct RecentTids {
+    known: HashSet<Tid>,
+    order: VecDeque<Tid>,
+}
+
+impl RecentTids {
+    const KEPT: usize = 1 << 14;
+
+    /// Puts one in.
+    pub fn insert(&mut self, tid: Tid) {
+        if self.known.insert(tid) {
+            self.order.push_back(tid);
+        }
+        if self.order.len() > Self::KEPT
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.known.remove(&oldest);
+        }
+    }
+
+    /// Takes one out: the id is in use again.
+    pub fn remove(&mut self, tid: Tid) {
+        if self.known.remove(&tid) {
+            self.order.retain(|known| *known != tid);
+        }
+    }
+
+    /// Whether it is one of them.
+    pub fn contains(&self, tid: Tid) -> bool {
+        self.known.contains(&tid)
     }
 }
 

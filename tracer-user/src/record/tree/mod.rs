@@ -17,7 +17,7 @@ pub use snapshot::{Follow, SnapshotError, attach_to, descendants};
 use super::procfs;
 use crate::event::{MonoNs, Pid, Text, Tid};
 use crate::store::schema::{Process, Thread};
-use entry::{BootClock, plain_comm};
+use entry::{BootClock, RecentTids, plain_comm};
 
 /// Most processes outside the tree that are named: on a busy machine thousands may take a CPU for a moment.
 const MAX_OUTSIDERS: usize = 1 << 15;
@@ -31,6 +31,9 @@ pub struct Tree {
     outsiders: usize,
     ended_processes: Vec<Process>,
     ended_threads: Vec<Thread>,
+    /// Members that ended, the last ones: records that name them may still come, since an interval is written when it
+    /// ends and not when its wake-up came.
+    gone: RecentTids,
 }
 
 impl Tree {
@@ -45,6 +48,7 @@ impl Tree {
             outsiders: 0,
             ended_processes: Vec::new(),
             ended_threads: Vec::new(),
+            gone: RecentTids::default(),
         }
     }
 
@@ -118,6 +122,7 @@ impl Tree {
             return;
         }
         self.end_thread(tid, now, None);
+        self.gone.remove(tid);
         self.threads.insert(
             tid,
             Thread {
@@ -232,6 +237,7 @@ impl Tree {
                 thread.comm = comm;
             }
             self.ended_threads.push(thread);
+            self.gone.insert(tid);
         }
     }
 
@@ -246,7 +252,7 @@ impl Tree {
     /// Names a task that took part in a wait, or held a CPU that a member wanted, if it is not known yet. `comm` may be
     /// empty where the record does not have it.
     pub fn met(&mut self, pid: Pid, tid: Tid, comm: &Text, kernel: bool, now: MonoNs) {
-        if pid.0 <= 0 || tid.0 <= 0 || self.threads.contains_key(&tid) {
+        if pid.0 <= 0 || tid.0 <= 0 || self.threads.contains_key(&tid) || self.gone.contains(tid) {
             return;
         }
         if !self.processes.contains_key(&pid) {

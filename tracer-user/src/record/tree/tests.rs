@@ -102,6 +102,17 @@ fn outsiders_are_named_but_no_members() {
     assert!(processes[0].outside && processes[0].kernel);
 }
 
+#[test]
+fn a_late_record_does_not_bring_the_dead_back() {
+    let mut tree = Tree::new(MonoNs(0));
+    tree.forked(&fork(10, A, B, B));
+    tree.exited(&exit(40, B, B, 1, "worker"));
+    tree.met(Pid(B as i32), Tid(B as i32), &Text::from("worker"), false, MonoNs(50));
+    assert!(tree.living().0.is_empty() && tree.living().1.is_empty());
+    tree.forked(&fork(60, A, B, B));
+    assert!(tree.is_member(Pid(B as i32)) && tree.lives(Tid(B as i32)));
+}
+
 #[derive(Default)]
 struct Followed {
     processes: Vec<Pid>,
