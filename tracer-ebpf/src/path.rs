@@ -1,7 +1,7 @@
 //! Paths: the chain of names of a file, sent once for each file.
 
 use aya_ebpf::helpers::generated::bpf_probe_read_kernel_str;
-use tracer_abi::kernel::{LossClass, ObjectId, ObjectPathRecord, Offsets, RecordKind};
+use tracer_abi::kernel::{LossClass, ObjectId, ObjectPathRecord, Offsets, PATH_BYTES, RecordKind};
 
 use crate::config::off;
 use crate::maps::{PATHS_NEAR, PATHS_SENT};
@@ -9,8 +9,9 @@ use crate::{emit, kernel};
 
 /// Longest name of a component with its end (`NAME_MAX` + 1).
 const NAME_BYTES: u32 = 256;
-/// Where the last component may begin in the record's 1024 bytes.
-const LAST_BEGIN: u64 = 1024 - NAME_BYTES as u64;
+/// Components begin below this; a power of two, so that a mask bounds them for the verifier.
+const BEGINS: u32 = 1024;
+const _: () = assert!(PATH_BYTES == (BEGINS + NAME_BYTES) as usize);
 /// Most components.
 const COMPONENTS: u32 = 40;
 
@@ -72,12 +73,15 @@ fn write(object: &ObjectId, key: &PathKey, dentry: u64, place: Where) -> bool {
         let bytes = (&raw mut (*record).components).cast::<u8>();
         let (mut at, mut length) = (dentry, 0_u64);
         for _ in 0..COMPONENTS {
-            if length > LAST_BEGIN {
+            if length >= u64::from(BEGINS) {
                 break;
             }
             let name: u64 = kernel::field(at, off!(dentry_name));
-            let written =
-                bpf_probe_read_kernel_str(bytes.add(length as usize).cast(), NAME_BYTES, name as *const _);
+            let written = bpf_probe_read_kernel_str(
+                bytes.add(kernel::masked(length as u32, BEGINS - 1)).cast(),
+                NAME_BYTES,
+                name as *const _,
+            );
             if written <= 0 || written > i64::from(NAME_BYTES) {
                 break;
             }

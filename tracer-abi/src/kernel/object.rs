@@ -82,8 +82,9 @@ impl ObjectId {
     };
 }
 
-/// Longest path kept, in bytes. A longer one keeps its end.
-pub const PATH_BYTES: usize = 1024;
+/// Room for a path, in bytes: components that begin in the first 1024 are kept, each up to 255 bytes and a zero. Of a
+/// longer path the end is kept.
+pub const PATH_BYTES: usize = 1024 + 256;
 
 /// The path of a file, sent once for each (device, inode, generation), before the first record that refers to it.
 /// Components come leaf first, each followed by a zero byte, up to the root of its mount: `shard-3.bin\0data\0`.
