@@ -17,6 +17,14 @@ pub fn check_rights() -> Result<(), RecordError> {
     if !nix::unistd::geteuid().is_root() {
         return Err(RecordError::NotRoot);
     }
+    check_pid_namespace()
+}
+
+/// Whether this process sees the kernel's own pids, which its records name.
+///
+/// # Errors
+/// It sees others.
+pub fn check_pid_namespace() -> Result<(), RecordError> {
     let namespace = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
     if !namespace.as_os_str().is_empty() && namespace.as_os_str() != INITIAL_PID_NAMESPACE {
         return Err(RecordError::PidNamespace);

@@ -44,6 +44,9 @@ pub fn stage(code: &str) -> &str {
 pub fn role(code: &str) -> &str {
     match code {
         "main" => "main thread",
+        "launcher" => "launching thread",
+        "cuda_driver" => "CUDA driver's thread",
+        "tool" => "gtrace",
         "dataloader_worker" => "loader worker",
         "pin_memory" => "pinning thread",
         "checkpoint" => "checkpoint writer",
@@ -159,6 +162,13 @@ mod tests {
         assert_eq!(cause("storage.read.somewhere"), "a read had not come back");
         assert_eq!(cause("storage.ready"), "storage was slow");
         assert_eq!(cause("quantum.tunnel"), "of a cause that this version has no words for");
+    }
+
+    #[test]
+    fn every_cause_of_the_catalogue_has_words_of_its_own() {
+        for cause in crate::attribute::Cause::ALL {
+            assert!(CAUSES.iter().any(|(code, _)| *code == cause.code()), "{}", cause.code());
+        }
     }
 
     #[test]

@@ -90,6 +90,33 @@ fn json() {
     insta::assert_snapshot!(json);
 }
 
+/// docs/reading-a-report.md names every field.
+#[test]
+fn the_json_is_documented() {
+    let page = include_str!("../../../docs/reading-a-report.md");
+    for scene in [scenes::loader_bound(), scenes::lossy(), scenes::two_devices()] {
+        let json = serde_json::to_value(report(scene)).expect("a report is JSON");
+        let mut missing = std::collections::BTreeSet::new();
+        undocumented(&json, page, &mut missing);
+        assert!(missing.is_empty(), "not in docs/reading-a-report.md: {missing:?}");
+    }
+}
+
+fn undocumented(json: &serde_json::Value, page: &str, missing: &mut std::collections::BTreeSet<String>) {
+    match json {
+        serde_json::Value::Object(fields) => {
+            for (name, value) in fields {
+                if !page.contains(&format!("`{name}`")) && !page.contains(&format!("`{name}[]`")) {
+                    missing.insert(name.clone());
+                }
+                undocumented(value, page, missing);
+            }
+        }
+        serde_json::Value::Array(items) => items.iter().for_each(|item| undocumented(item, page, missing)),
+        _ => {}
+    }
+}
+
 #[test]
 fn hostile_names_reach_no_terminal() {
     for colors in [false, true] {
