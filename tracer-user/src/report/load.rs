@@ -82,7 +82,7 @@ pub fn report(bundle: &Bundle, progress: &dyn Fn(u64)) -> Result<Report, StoreEr
     Ok(Report {
         format: "gtrace.report",
         version: VERSION,
-        verdict: findings::verdict(&devices, &totals, &causes, meta.gpu_missing.as_deref()),
+        verdict: findings::verdict(&devices, &totals, &causes, trust::gpu_missing(meta).as_deref()),
         advice: findings::advice(&causes, &enablers, &totals, &names, &recording),
         trust: trust::trust(meta, losses, &causes, ledger.confidence(), ledger.uncovered()),
         recording,

@@ -72,7 +72,7 @@ pub fn trust(
                 unknowable: probe.unknowable.clone(),
             })
             .collect(),
-        gpu_missing: meta.gpu_missing.clone(),
+        gpu_missing: gpu_missing(meta),
         gpu_refused: meta
             .gpu_processes
             .iter()
@@ -84,6 +84,13 @@ pub fn trust(
         uncovered_gaps,
         unclean_end: unclean_end(meta),
     }
+}
+
+/// Why there is no GPU side, without the words that the report puts before it.
+#[must_use]
+pub fn gpu_missing(meta: &Meta) -> Option<String> {
+    let why = meta.gpu_missing.as_deref()?;
+    Some(why.strip_prefix("no GPU side: ").unwrap_or(why).to_owned())
 }
 
 /// Tables that the analysis makes hold no recorded events.

@@ -2,7 +2,7 @@
 
 use super::{Check, read_small};
 use crate::record::preflight;
-use crate::record::probes::probe_check;
+use crate::record::probes::{ProbeError, probe_check};
 use crate::report::text::style::plural;
 
 /// BPF ring buffers came with it.
@@ -98,7 +98,11 @@ fn probes() -> Check {
     let statuses = match probe_check() {
         Ok(statuses) => statuses,
         Err(error) => {
-            let remedy = "see the lines above; if they are all ok, please report it with this message";
+            let remedy = match error {
+                ProbeError::NotBuilt | ProbeError::Mismatch(_) => "build it whole: cargo xtask build",
+                ProbeError::NotPermitted => "run it with sudo",
+                _ => "see the lines above; if they are all ok, please report it with this message",
+            };
             return Check::missing("probes", error.to_string(), remedy).essential();
         }
     };
