@@ -9,8 +9,12 @@ use super::rows::{
     syscall_row,
 };
 use super::tree::{Tree, comm_text};
-use crate::event::{MonoNs, Pid, Text, Tid};
+use crate::event::{DurationNs, MonoNs, Pid, Text, Tid};
 use crate::store::BundleWriter;
+use crate::store::schema::OffCpu;
+
+const TASK: u32 = WakerKind::Task as u32;
+const NET: u32 = WakerKind::Net as u32;
 
 /// Everything that a row needs beside its record.
 pub struct Assembler {
@@ -24,6 +28,8 @@ pub struct Assembler {
     /// Calls of this batch: they wait for [`Self::settle`], so that one look at who holds which pipe serves them all.
     calls: Vec<SyscallRecord>,
     memfds: Vec<MemfdRecord>,
+    /// The end of the recording, once it is known.
+    ended: MonoNs,
     events: u64,
 }
 
@@ -41,6 +47,7 @@ impl Assembler {
             syscall_ids: RowIds::default(),
             calls: Vec::new(),
             memfds: Vec::new(),
+            ended: MonoNs::MAX,
             events: 0,
         }
     }
@@ -65,6 +72,11 @@ impl Assembler {
     /// The memfds made since the last call that may be rings of a shim.
     pub fn take_memfds(&mut self) -> Vec<MemfdRecord> {
         std::mem::take(&mut self.memfds)
+    }
+
+    /// The recording has ended at this moment: what begins later is left out, what ends later is open.
+    pub fn end_at(&mut self, ended: MonoNs) {
+        self.ended = ended;
     }
 
     /// Takes one record.
@@ -108,14 +120,18 @@ impl Assembler {
         if record.on_ns <= self.started.0 as u64 {
             return;
         }
-        let row =
+        if record.off_ns as i64 >= self.ended.0 {
+            return;
+        }
+        let mut row =
             off_cpu_row(record, self.off_cpu_ids.next_id(), self.started, &self.requests, &mut self.symbols);
+        open_after(&mut row, self.ended);
         let now = row.on_ns.unwrap_or(row.off_ns);
         if record.flags & off_cpu_flags::KERNEL_THREAD != 0 {
             self.tree.met(row.pid, row.tid, &Text::default(), true, now);
         }
         let waker = &record.waker;
-        if waker.kind == WakerKind::Task as u32 || waker.kind == WakerKind::Net as u32 {
+        if row.waker_tid.is_some() && matches!(waker.kind, TASK | NET) {
             let comm = comm_text(&waker.comm);
             self.tree.met(Pid(waker.tgid as i32), Tid(waker.tid as i32), &comm, false, now);
         }
@@ -131,8 +147,17 @@ impl Assembler {
         let wanted = calls.iter().map(|call| (Pid(call.tgid as i32), &call.object));
         self.objects.refresh_holders(wanted, &self.tree, now);
         for call in &calls {
+            if call.start_ns as i64 >= self.ended.0 {
+                continue;
+            }
             let id = self.syscall_ids.next_id();
-            writer.push(syscall_row(call, id, self.started, &mut self.objects, &self.tree));
+            let mut row = syscall_row(call, id, self.started, &mut self.objects, &self.tree);
+            if row.end_ns.is_some_and(|end| end > self.ended) {
+                row.end_ns = None;
+                row.result = None;
+                row.blocked_ns = row.blocked_ns.min(self.ended - row.start_ns);
+            }
+            writer.push(row);
         }
         self.calls = calls;
         self.calls.clear();
@@ -151,22 +176,47 @@ impl Assembler {
             if !self.tree.lives(tid) {
                 continue;
             }
-            if state.syscall_nr >= 0 {
+            if state.syscall_nr >= 0 && (state.syscall_start_ns as i64) < self.ended.0 {
                 let id = self.syscall_ids.next_id();
                 if let Some(row) = still_running_row(tid, state, id, now, &mut self.objects, &self.tree) {
                     writer.push(row);
                 }
             }
-            if state.off_ns != 0 {
+            if state.off_ns != 0 && (state.off_ns as i64) < self.ended.0 {
                 let id = self.off_cpu_ids.next_id();
-                if let Some(row) =
+                if let Some(mut row) =
                     still_off_row(tid, state, id, self.started, &self.requests, &mut self.symbols)
                 {
+                    open_after(&mut row, self.ended);
                     writer.push(row);
                 }
             }
         }
         writer.append(processes);
         writer.append(threads);
+    }
+}
+
+/// Makes what of an interval lies after `ended` unknown.
+fn open_after(row: &mut OffCpu, ended: MonoNs) {
+    if row.on_ns.is_some_and(|on| on > ended) {
+        row.on_ns = None;
+        row.on_cpu = None;
+        row.culprit_pid = None;
+        row.culprit_tid = None;
+        row.culprit_comm = None;
+        row.culprit_ns = None;
+        row.others_ns = DurationNs(0);
+        row.idle_ns = DurationNs(0);
+    }
+    if row.woken_ns.is_some_and(|woken| woken > ended) {
+        row.woken_ns = None;
+        row.waker_kind = None;
+        row.waker_pid = None;
+        row.waker_tid = None;
+        row.waker_comm = None;
+        row.waker_syscall = None;
+        row.waker_object = None;
+        row.request_id = None;
     }
 }

@@ -41,6 +41,10 @@ fn root_intervals_of_a_thread_are_ordered_and_apart() {
     let mut by_thread: HashMap<Tid, Vec<OffCpu>> = HashMap::new();
     for row in rows::<OffCpu>(&path) {
         assert!(row.off_ns.0 >= meta.started_ns && row.off_ns.0 <= end, "{row:?}");
+        assert!(
+            row.woken_ns.is_none_or(|woken| woken.0 <= end) && row.on_ns.is_none_or(|on| on.0 <= end),
+            "{row:?}"
+        );
         if let (Some(woken), Some(on)) = (row.woken_ns, row.on_ns) {
             assert!(row.off_ns <= woken && woken <= on, "{row:?}");
         }

@@ -212,8 +212,11 @@ impl Session {
     ) -> Result<Recorded, RecordError> {
         // The GPU side first: the host side then covers all the time that GPU records are from.
         self.gpu.finish(self.assembler.tree_mut(), &mut self.writer);
-        self.probes.stop();
+        // Probes are detached one by one, which takes a while: what happens meanwhile is half seen, and left out.
         let ended = clocks::monotonic();
+        while self.drain() >= BATCH {}
+        self.assembler.end_at(ended);
+        self.probes.stop();
         while self.drain() >= BATCH {}
         let states = self.probes.threads().unwrap_or_default();
         self.assembler.finish(&states, ended, &mut self.writer);

@@ -135,6 +135,9 @@ pub fn record(request: &Request, notify: &mut dyn FnMut(Notice)) -> Result<Recor
     if wait(&signals, Some(&handle), Duration::ZERO).ended {
         return Err(RecordError::EndedMeanwhile(root));
     }
+    // Before the bundle is made: the shims need a moment to begin, too.
+    let mut gpu = GpuLink::default();
+    gpu.attach(&tree);
     let (processes, threads) = tree.living();
     let found = processes.iter().find(|process| process.pid == root);
     let name = match &request.target {
@@ -170,9 +173,9 @@ pub fn record(request: &Request, notify: &mut dyn FnMut(Notice)) -> Result<Recor
         output: output.clone(),
         missing_probes,
     });
-    let mut gpu = GpuLink::default();
-    gpu.attach(&tree);
-    let deadline = request.duration.map(|duration| MonoNs(started.0 + duration.as_nanos() as i64));
+    // The time that was asked for is time of recording, not of getting ready.
+    let ready = clocks::monotonic();
+    let deadline = request.duration.map(|duration| MonoNs(ready.0 + duration.as_nanos() as i64));
     let assembler = Assembler::new(started, tree);
     let mut session = Session::new(Parts { probes, assembler, writer, gpu, signals, handle, child }, started);
     let ending = session.run(deadline, notify);
