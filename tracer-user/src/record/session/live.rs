@@ -181,6 +181,7 @@ impl Session {
             });
             self.malformed = malformed;
         }
+        self.writer.meta_mut().losses.insert("ring.malformed".to_owned(), malformed);
         if self.ledger.lost_events() > lost_before {
             // Giving way has cost events: from now on the recorder takes its share.
             priority::take_share();
@@ -235,7 +236,7 @@ impl Session {
         meta.losses.insert("probe.recursion".to_owned(), misses);
         self.gpu.describe(self.child.is_some(), &mut meta);
         let events = self.assembler.events() + self.gpu.rows();
-        let lost = self.ledger.lost_events() + misses;
+        let lost = self.ledger.lost_events() + misses + self.malformed;
         let (meta, failure) = match self.writer.finish(meta.clone()) {
             Ok(meta) => (meta, None),
             Err(error) => (meta, Some(error)),
