@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::union::Union;
 use crate::store::schema::{OffCpu, Thread};
 
 /// Collects the time that threads spent off the CPU.
@@ -21,15 +22,18 @@ impl CpuTally {
     /// any interval are left out, since their timeline is not known.
     #[must_use]
     pub fn finish(self, threads: &[Thread], started: i64, ended: i64) -> HashMap<(i32, i32), i64> {
-        let mut on_cpu = HashMap::new();
-        for thread in threads {
-            let key = (thread.pid.0, thread.tid.0);
-            if let Some(off) = self.off.get(&key) {
-                let life =
-                    thread.end_ns.map_or(ended, |end| end.0.min(ended)) - thread.start_ns.0.max(started);
-                on_cpu.insert(key, (life - off).max(0));
-            }
+        // A number can belong to several lives, and a life can be listed in pieces.
+        let mut lives: Vec<(i64, &Thread)> =
+            threads.iter().map(|thread| (thread.start_ns.0.max(started), thread)).collect();
+        lives.sort_by_key(|(start, _)| *start);
+        let mut life: HashMap<(i32, i32), Union> = HashMap::new();
+        for (start, thread) in lives {
+            let end = thread.end_ns.map_or(ended, |end| end.0.min(ended));
+            life.entry((thread.pid.0, thread.tid.0)).or_default().add(start, end);
         }
-        on_cpu
+        self.off
+            .into_iter()
+            .filter_map(|(key, off)| Some((key, (life.get(&key)?.length() - off).max(0))))
+            .collect()
     }
 }

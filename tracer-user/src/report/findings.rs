@@ -1,5 +1,6 @@
 //! The answer in a sentence, and which advice to give.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::advice;
@@ -109,10 +110,17 @@ pub fn advice(
 ) -> Vec<Advice> {
     let worth =
         |ns: i64| share(ns, totals.gap_ns) >= WORTH_CHANGING && share(ns, totals.window_ns) >= WORTH_WINNING;
-    let mut list = Vec::new();
+    let mut list: Vec<Advice> = Vec::new();
     for cause in causes.iter().filter(|cause| worth(cause.ns)) {
         let stage = cause.stages.first().map_or("other", |stage| stage.name.as_str());
         let Some(remedy) = advice::for_cause(&cause.cause, stage) else { continue };
+        // Causes with one remedy share it.
+        if let Some(same) = list.iter_mut().find(|advice| advice.disproof == remedy.disproof) {
+            same.ns += cause.ns;
+            let at = if stage == "other" { String::new() } else { format!(" ({})", wording::stage(stage)) };
+            let _ = write!(same.found, "; {} more because {}{at}", DurationNs(cause.ns), cause.says);
+            continue;
+        }
         list.push(Advice {
             cause: cause.cause.clone(),
             stage: stage.to_owned(),
@@ -147,22 +155,40 @@ fn found(cause: &Cause, stage: &str, names: &Names, recording: &Recording) -> St
     if stage != "other" {
         let _ = write!(found, ", {}", wording::stage(stage));
     }
-    let workers = names.count_role("dataloader_worker");
+    let workers = names.processes_with_role("dataloader_worker");
     if stage == "data_loading" && workers > 0 {
         let plural = if workers == 1 { "" } else { "s" };
         let _ = write!(found, "; {workers} loader worker{plural} seen on {} CPUs", recording.cpus);
     }
-    if cause.object_count > 1 {
+    if is_prefix("host.runq", &cause.cause) {
+        let holders = programs(cause);
+        if !holders.is_empty() {
+            let _ = write!(found, "; the CPU was held by {}", holders.join(", "));
+        }
+    } else if cause.object_count > 1 && (is_prefix("storage", &cause.cause) || is_prefix("net", &cause.cause))
+    {
         let largest = cause.objects.first().map_or(0, |object| object.ns);
         let _ = write!(
             found,
-            "; {} objects, the largest {} of {}",
+            "; {} files or peers, the largest {} of {}",
             cause.object_count,
             DurationNs(largest),
             DurationNs(cause.ns)
         );
     }
     found
+}
+
+/// The programs that held the CPU, with their shares: objects are `pid/name`.
+fn programs(cause: &Cause) -> Vec<String> {
+    let mut by_name: BTreeMap<&str, i64> = BTreeMap::new();
+    for object in &cause.objects {
+        let name = object.name.split_once('/').map_or(object.name.as_str(), |(_, name)| name);
+        *by_name.entry(name).or_default() += object.ns;
+    }
+    let mut by_name: Vec<(&str, i64)> = by_name.into_iter().collect();
+    by_name.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
+    by_name.iter().take(3).map(|(name, ns)| format!("{name} ({})", percent(*ns, cause.ns))).collect()
 }
 
 #[cfg(test)]

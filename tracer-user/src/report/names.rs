@@ -1,6 +1,6 @@
 //! What threads are called.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::model::ThreadName;
 use crate::store::schema::{Process, Thread};
@@ -10,7 +10,7 @@ use crate::store::schema::{Process, Thread};
 pub struct Names {
     threads: HashMap<(i32, i32), (String, Option<String>)>,
     processes: HashMap<i32, String>,
-    roles: BTreeMap<String, u64>,
+    roles: BTreeMap<String, BTreeSet<i32>>,
 }
 
 impl Names {
@@ -24,7 +24,7 @@ impl Names {
         for thread in threads {
             let role = thread.role.as_ref().map(ToString::to_string);
             if let Some(role) = &role {
-                *names.roles.entry(role.clone()).or_default() += 1;
+                names.roles.entry(role.clone()).or_default().insert(thread.pid.0);
             }
             names.threads.insert((thread.pid.0, thread.tid.0), (thread.comm.to_string(), role));
         }
@@ -39,9 +39,9 @@ impl Names {
         ThreadName { pid, tid, name, process, role }
     }
 
-    /// How many threads have a role.
+    /// How many processes have a thread with that role.
     #[must_use]
-    pub fn count_role(&self, role: &str) -> u64 {
-        self.roles.get(role).copied().unwrap_or(0)
+    pub fn processes_with_role(&self, role: &str) -> u64 {
+        self.roles.get(role).map_or(0, |pids| pids.len() as u64)
     }
 }

@@ -1,6 +1,6 @@
 //! Text in aligned columns.
 
-use super::escape::{shorten_middle, width};
+use super::escape::{shorten_end, shorten_middle, width};
 
 /// How a column is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,6 +11,14 @@ pub enum Align {
     Right,
     /// Text that gives way where the line is too long: its middle is cut out.
     Flexible,
+    /// The same for a list: its end is cut off.
+    List,
+}
+
+impl Align {
+    fn gives_way(self) -> bool {
+        matches!(self, Self::Flexible | Self::List)
+    }
 }
 
 /// Rows of cells, all already escaped.
@@ -75,8 +83,7 @@ impl TextTable {
         let total = widths.iter().sum::<usize>() + GUTTER * widths.len().saturating_sub(1);
         let mut excess = total.saturating_sub(columns);
         while excess > 0 {
-            let flexible =
-                self.columns.iter().zip(widths.iter_mut()).filter(|(align, _)| **align == Align::Flexible);
+            let flexible = self.columns.iter().zip(widths.iter_mut()).filter(|(align, _)| align.gives_way());
             let Some((_, widest)) =
                 flexible.max_by_key(|(_, width)| **width).filter(|(_, width)| **width > NARROWEST)
             else {
@@ -93,14 +100,17 @@ impl TextTable {
             if index > 0 {
                 line.push_str(&" ".repeat(GUTTER));
             }
-            let cell = shorten_middle(cell, *room);
+            let cell = match align {
+                Align::List => shorten_end(cell, *room),
+                _ => shorten_middle(cell, *room),
+            };
             let padding = " ".repeat(room.saturating_sub(width(&cell)));
             match align {
                 Align::Right => {
                     line.push_str(&padding);
                     line.push_str(&cell);
                 }
-                Align::Left | Align::Flexible => {
+                Align::Left | Align::Flexible | Align::List => {
                     line.push_str(&cell);
                     line.push_str(&padding);
                 }

@@ -39,6 +39,21 @@ pub fn stage(code: &str) -> &str {
     }
 }
 
+/// What ended a wait, in words.
+#[must_use]
+pub fn edge(code: &str) -> &str {
+    match code {
+        "woken by task" => "until the next one woke it:",
+        "block completion" => "until its block request completed:",
+        "network receive" => "until the network delivered something:",
+        "timer" => "until a timer ran out:",
+        "device" => "until the GPU finished:",
+        "interrupt" => "until an interrupt came:",
+        "created by" => "it was created by:",
+        other => other,
+    }
+}
+
 /// What a thread does, in words.
 #[must_use]
 pub fn role(code: &str) -> &str {

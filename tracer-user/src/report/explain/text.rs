@@ -1,6 +1,6 @@
 //! An explanation for a person.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
 
 use super::Explanation;
@@ -180,7 +180,7 @@ fn segments(page: &mut Page, explanation: &Explanation) {
 fn distinct(explanation: &Explanation) -> Vec<(&[Hop], Vec<&GapSegment>, i64)> {
     let mut chains: Vec<(&[Hop], Vec<&GapSegment>, i64)> = Vec::new();
     for segment in explanation.segments.iter().filter(|segment| !segment.path.is_empty()) {
-        match chains.iter_mut().find(|(path, _, _)| *path == segment.path) {
+        match chains.iter_mut().find(|(path, segments, _)| alike(path, segments, segment)) {
             Some((_, segments, ns)) => {
                 segments.push(segment);
                 *ns += length_of(segment);
@@ -190,6 +190,30 @@ fn distinct(explanation: &Explanation) -> Vec<(&[Hop], Vec<&GapSegment>, i64)> {
     }
     chains.sort_by_key(|(_, _, ns)| std::cmp::Reverse(*ns));
     chains
+}
+
+/// Whether a segment has the same chain, up to the object of its last hop, and the same cause.
+fn alike(path: &[Hop], segments: &[&GapSegment], segment: &GapSegment) -> bool {
+    let ends = |hops: &[Hop]| hops.last().map(|hop| (hop.pid, hop.tid, hop.state.clone(), hop.call.clone()));
+    let before = |hops: &[Hop]| hops.len().saturating_sub(1);
+    segments.first().is_some_and(|first| first.cause == segment.cause)
+        && path.len() == segment.path.len()
+        && path[..before(path)] == segment.path[..before(path)]
+        && ends(path) == ends(&segment.path)
+}
+
+/// The objects of segments, the one with the most time first.
+fn objects(segments: &[&GapSegment]) -> Vec<(String, i64)> {
+    let mut by_object: BTreeMap<&str, i64> = BTreeMap::new();
+    for segment in segments {
+        if let Some(object) = segment.path.last().and_then(|hop| hop.object.as_deref()) {
+            *by_object.entry(object).or_default() += length_of(segment);
+        }
+    }
+    let mut list: Vec<(String, i64)> =
+        by_object.into_iter().map(|(object, ns)| (name(object, 80), ns)).collect();
+    list.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
+    list
 }
 
 fn chains(page: &mut Page, explanation: &Explanation) {
@@ -227,8 +251,19 @@ fn chain(page: &mut Page, explanation: &Explanation, path: &[Hop], segments: &[&
             if index == 0 { String::new() } else { format!("{}└─ ", "   ".repeat(index.min(8) - 1)) };
         let look = if leaf { Look::Strong } else { Look::Careful };
         let who = page.style.paint(look, &hop_name(explanation, hop));
-        page.line(&format!("  {marker}{who} {}", doing(hop)));
-        if let Some(when) = when(explanation, hop, longest, &mut used) {
+        if leaf {
+            leaf_line(page, &format!("  {marker}"), &who, hop, segments);
+        } else {
+            page.line(&format!(
+                "  {marker}{who} {}",
+                doing(hop, hop.object.as_deref().map(|object| name(object, 80)))
+            ));
+        }
+        let times = when(explanation, hop, longest, &mut used);
+        if let Some(mut when) = times {
+            if leaf && segments.len() > 1 {
+                when.push_str(" (the longest of them)");
+            }
             page.line(&page.style.paint(Look::Faint, &format!("  {indent}  {when}")));
         }
         if leaf {
@@ -236,7 +271,7 @@ fn chain(page: &mut Page, explanation: &Explanation, path: &[Hop], segments: &[&
                 format!("this is the cause: {} ({})", wording::cause(&longest.cause), shown(&longest.cause));
             page.line(&format!("  {indent}  {}", page.style.paint(Look::Strong, &line)));
         } else if let Some(edge) = &hop.edge {
-            page.line(&format!("  {indent}  … ended by: {}", shown(edge)));
+            page.line(&format!("  {indent}  {}", shown(wording::edge(edge))));
         }
     }
 }
@@ -256,9 +291,27 @@ fn hop_name(explanation: &Explanation, hop: &Hop) -> String {
     thread(&known)
 }
 
-/// What the thread of a hop did.
-fn doing(hop: &Hop) -> String {
-    let object = hop.object.as_deref().map(|object| name(object, 80));
+/// The end of the chain, with the objects of all its segments.
+fn leaf_line(page: &mut Page, lead: &str, who: &str, hop: &Hop, segments: &[&GapSegment]) {
+    let objects = objects(segments);
+    let mut list: Vec<String> = match objects.as_slice() {
+        [(only, _)] => vec![only.clone()],
+        several => several.iter().take(3).map(|(object, ns)| format!("{object} ({})", time(*ns))).collect(),
+    };
+    if objects.len() > 3 {
+        list.push(format!("{} more", count((objects.len() - 3) as u64)));
+    }
+    let runq = segments.first().is_some_and(|segment| wording::is_prefix("host.runq", &segment.cause));
+    let words = match (list.is_empty(), runq) {
+        (true, _) => doing(hop, None),
+        (false, true) => format!("{}, held by {}", doing(hop, None), list.join(", ")),
+        (false, false) => doing(hop, Some(list.join(", "))),
+    };
+    page.line(&format!("{lead}{who} {words}"));
+}
+
+/// What the thread of a hop did, and on what.
+fn doing(hop: &Hop, object: Option<String>) -> String {
     let on = object.map(|object| format!(" on {object}")).unwrap_or_default();
     let call = hop.call.as_deref().map(shown);
     match (&*hop.state, call) {

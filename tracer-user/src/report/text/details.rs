@@ -85,7 +85,7 @@ fn stages(page: &mut Page, report: &Report) {
         ("of waiting", Align::Right),
         ("of window", Align::Right),
         ("while", Align::Left),
-        ("mostly", Align::Flexible),
+        ("mostly", Align::List),
     ]);
     for stage in &report.stages {
         let causes = stage
@@ -116,7 +116,7 @@ fn all_causes(page: &mut Page, report: &Report) {
         ("cause", Align::Left),
         ("pieces", Align::Right),
         ("mean", Align::Right),
-        ("objects", Align::Flexible),
+        ("objects", Align::List),
     ]);
     for cause in &report.causes {
         let mut objects: Vec<String> = cause
@@ -160,7 +160,7 @@ fn threads(page: &mut Page, report: &Report) {
         ("of waiting", Align::Right),
         ("thread", Align::Left),
         ("on a CPU", Align::Right),
-        ("mostly", Align::Flexible),
+        ("mostly", Align::List),
     ]);
     let length = report.recording.ended_ns - report.recording.started_ns;
     for row in report.threads.iter().take(ROWS) {

@@ -29,7 +29,7 @@ pub fn write(page: &mut Page, report: &Report) {
 
 fn header(page: &mut Page, report: &Report) {
     let recording = &report.recording;
-    let command = shown(&recording.command.join(" "));
+    let command = shown(&command_words(&recording.command).join(" "));
     page.line(&page.style.paint(Look::Strong, &command));
     let length = time(recording.ended_ns - recording.started_ns);
     let cpus = plural(u64::from(recording.cpus), "CPU");
@@ -45,6 +45,15 @@ fn header(page: &mut Page, report: &Report) {
         let note = "The GPU was a simulated one: its kernels took the time they were told to. The host side is real.";
         page.line(&page.style.paint(Look::Careful, note));
     }
+}
+
+/// The command without an `env NAME=VALUE …` before it.
+fn command_words(command: &[String]) -> &[String] {
+    let Some(("env", rest)) = command.split_first().map(|(first, rest)| (first.as_str(), rest)) else {
+        return command;
+    };
+    let assignments = rest.iter().take_while(|word| word.contains('=') && !word.starts_with('-')).count();
+    if assignments == 0 || assignments == rest.len() { command } else { &rest[assignments..] }
 }
 
 fn verdict(page: &mut Page, report: &Report) {
@@ -150,7 +159,11 @@ fn where_most(cause: &Cause) -> String {
         let _ = write!(place, "in {}", thread(&first.thread));
     }
     if let Some(object) = cause.objects.first() {
-        let separator = if place.is_empty() { "" } else { ": " };
+        let separator = match place.as_str() {
+            "" => "",
+            _ if is_prefix("host.runq", &cause.cause) => ", the CPU was held by ",
+            _ => ": ",
+        };
         let _ = write!(place, "{separator}{}", crate::report::escape::name(&object.name, 64));
         if cause.object_count > 1 {
             let _ = write!(place, " and {} more", count(cause.object_count - 1));

@@ -99,10 +99,10 @@ fn gpu_side(page: &mut Page, report: &Report, trust: &Trust) {
         page.paragraph("  - ", &format!("nothing of the GPU work of process {}: {reason}", refused.pid));
     }
     if report.totals.window_ns > 0 {
-        page.line(&format!(
-            "  - GPU times are right to {} on the host's clock",
-            time(trust.clock_residual_ns)
-        ));
+        page.line(&match trust.clock_residual_ns {
+            0 => "  - GPU times were taken on the host's clock: nothing was converted".to_owned(),
+            residual => format!("  - GPU times are right to {} on the host's clock", time(residual)),
+        });
     }
 }
 
