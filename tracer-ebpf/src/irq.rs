@@ -8,11 +8,13 @@ use aya_ebpf::macros::raw_tracepoint;
 use aya_ebpf::programs::RawTracePointContext;
 
 use crate::cpu::{self, frame_kind, vector};
+use crate::{kernel, sched};
 
 #[raw_tracepoint(tracepoint = "irq_handler_entry")]
 pub fn irq_handler_entry(ctx: RawTracePointContext) -> i32 {
     let irq: i32 = ctx.arg(0);
     let action: u64 = ctx.arg(1);
+    sched::find_unseen_return(kernel::current_ids().0);
     cpu::enter(frame_kind::IRQ, irq as u32, action);
     0
 }
@@ -42,6 +44,7 @@ macro_rules! vectors {
     ($($entry:ident $exit:ident $vector:expr;)+) => { $(
         #[raw_tracepoint]
         pub fn $entry(_ctx: RawTracePointContext) -> i32 {
+            sched::find_unseen_return(kernel::current_ids().0);
             cpu::enter(frame_kind::VECTOR, $vector, 0);
             0
         }

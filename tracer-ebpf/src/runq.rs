@@ -57,12 +57,7 @@ unsafe fn overlap(slice: *const Slice, from: u64, to: u64) -> u64 {
 pub unsafe fn account(cpu: *mut CpuState, from: u64, to: u64, record: *mut OffCpuRecord) {
     // SAFETY: by the contract.
     unsafe {
-        (*record).culprit_tid = 0;
-        (*record).culprit_tgid = 0;
-        (*record).culprit_comm = [0; 16];
-        (*record).culprit_ns = 0;
-        (*record).idle_ns = 0;
-        (*record).others_ns = 0;
+        account_none(record);
         if to <= from {
             return;
         }
@@ -105,5 +100,22 @@ pub unsafe fn account(cpu: *mut CpuState, from: u64, to: u64, record: *mut OffCp
             (*record).culprit_tgid = (*culprit).tgid;
             (*record).culprit_comm = (*culprit).comm;
         }
+    }
+}
+
+/// Writes that nothing is known of who held the CPU.
+///
+/// # Safety
+/// `record` is writable.
+#[inline(always)]
+pub unsafe fn account_none(record: *mut OffCpuRecord) {
+    // SAFETY: by the contract.
+    unsafe {
+        (*record).culprit_tid = 0;
+        (*record).culprit_tgid = 0;
+        (*record).culprit_comm = [0; 16];
+        (*record).culprit_ns = 0;
+        (*record).idle_ns = 0;
+        (*record).others_ns = 0;
     }
 }

@@ -10,7 +10,7 @@ use tracer_abi::kernel::{
 
 use crate::config::{self, off};
 use crate::threads::{self, First};
-use crate::{counts, emit, kernel, object, poll};
+use crate::{counts, emit, kernel, object, poll, sched};
 
 /// `__X32_SYSCALL_BIT`.
 const X32_BIT: u64 = 0x4000_0000;
@@ -29,6 +29,9 @@ pub fn sys_enter(ctx: RawTracePointContext) -> i32 {
     let index = off!(regs_index);
     // SAFETY: the current thread's element of the map; the indices are below 8 by the loader's check.
     unsafe {
+        if (*state).off_ns != 0 {
+            sched::returned_unseen(tid);
+        }
         (*state).args[0] = window[(index[0] & 7) as usize];
         (*state).args[1] = window[(index[1] & 7) as usize];
         (*state).args[2] = window[(index[2] & 7) as usize];
@@ -63,6 +66,9 @@ pub fn sys_exit(ctx: RawTracePointContext) -> i32 {
     let Some(state) = threads::find(tid) else { return 0 };
     // SAFETY: the current thread's element of the map.
     unsafe {
+        if (*state).off_ns != 0 {
+            sched::returned_unseen(tid);
+        }
         let nr = (*state).syscall_nr;
         if nr == -1 {
             return 0;

@@ -37,7 +37,7 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<ExitCode> {
     let cases = select(&args.scenarios)?;
     let length = if args.quick {
-        Length { rounds: 15, attach_ms: 1_000 }
+        Length { rounds: 15, attach_ms: 2_000 }
     } else {
         Length { rounds: 60, attach_ms: 3_000 }
     };

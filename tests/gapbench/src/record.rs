@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
-use gtrace::store::schema::{Gap as GapRow, GapSegment};
+use gtrace::store::schema::{Gap as GapRow, GapSegment, Hop};
 use gtrace::store::{Bundle, Meta};
 
 use crate::beside::Beside;
@@ -130,6 +130,10 @@ fn logged(gtrace: &mut Command, log: &Path) -> Result<()> {
     bail!("gtrace ended with {status}; {} ends with:\n  {tail}", log.display());
 }
 
+fn objects(path: &[Hop]) -> Vec<String> {
+    path.iter().filter_map(|hop| Some(hop.object.as_ref()?.as_str().to_owned())).collect()
+}
+
 fn read(files: &Files) -> Result<Recording> {
     let bundle = Bundle::open(&files.bundle)?;
     let gaps = bundle.read::<GapRow>()?.into_iter().map(|gap| Gap {
@@ -145,6 +149,7 @@ fn read(files: &Files) -> Result<Recording> {
         end: segment.end_ns.0,
         cause: segment.cause.as_str().to_owned(),
         object: segment.object.map(|object| object.as_str().to_owned()),
+        chain_objects: objects(&segment.path),
         pid: segment.pid.map(|pid| pid.0),
         tid: segment.tid.map(|tid| tid.0),
         exact: segment.confidence.as_str() == "exact",

@@ -38,6 +38,9 @@ pub struct Segment {
     pub cause: String,
     /// File, peer, culprit …
     pub object: Option<String>,
+    /// What the threads on its chain waited for or worked on: a request that queues behind a neighbour's has the
+    /// neighbour as its object, and the file that was read in its chain.
+    pub chain_objects: Vec<String>,
     /// The process at the end of its chain.
     pub pid: Option<i32>,
     /// The thread at the end of its chain.
@@ -57,7 +60,8 @@ pub struct Score {
     pub unknown: f64,
     /// How much of the gap time rests on recorded edges alone.
     pub exact: f64,
-    /// How much of the right time names the thread that committed the act.
+    /// How much of the right time that names a thread names the one that committed the act. 1 where none is named (what
+    /// happens on a device has no thread).
     pub thread: f64,
     /// How much of the planted time, where the truth names an enabler, lies in gaps that name it. 1 where none is named.
     pub enabler: f64,
@@ -99,6 +103,7 @@ pub fn score(gaps: &[Gap], segments: &[Segment], truth: &[Planted]) -> Score {
     let by_thread = self::right(segments, truth, |segment, line| {
         segment.pid == Some(line.pid) && segment.tid == Some(line.tid)
     });
+    let with_thread = self::right(segments, truth, |segment, _| segment.tid.is_some());
     let part = |condition: &dyn Fn(&Segment) -> bool| -> i64 {
         segments.iter().filter(|segment| condition(segment)).map(|segment| segment.end - segment.start).sum()
     };
@@ -107,7 +112,7 @@ pub fn score(gaps: &[Gap], segments: &[Segment], truth: &[Planted]) -> Score {
         precision: share(right, labelled, 0.0),
         unknown: share(part(&|segment| segment.cause.starts_with("unknown")), gap_ns, 0.0),
         exact: share(part(&|segment| segment.exact), gap_ns, 0.0),
-        thread: share(by_thread, right, 0.0),
+        thread: share(by_thread, with_thread, 1.0),
         enabler: enabler(gaps, truth),
         conservation_ns: conservation(gaps, segments),
         gaps: gaps.len(),
@@ -117,8 +122,8 @@ pub fn score(gaps: &[Gap], segments: &[Segment], truth: &[Planted]) -> Score {
 
 /// Whether a segment has the label that a line of the truth asks for.
 fn is_planted_label(segment: &Segment, line: &Planted) -> bool {
-    let object =
-        |wanted: &String| segment.object.as_ref().is_some_and(|object| object.contains(wanted.as_str()));
+    let named = || segment.object.iter().chain(&segment.chain_objects);
+    let object = |wanted: &String| named().any(|object| object.contains(wanted.as_str()));
     line.cause.cover(&segment.cause) && line.object.as_ref().is_none_or(object)
 }
 
@@ -251,6 +256,7 @@ mod tests {
             end,
             cause: cause.into(),
             object: None,
+            chain_objects: Vec::new(),
             pid: Some(1),
             tid: Some(2),
             exact: true,
@@ -316,6 +322,25 @@ mod tests {
         assert!(close(score(&gaps, &[label.clone()], &[line.clone()]).recall, 0.0));
         label.object = Some("/data/a on vda".into());
         assert!(close(score(&gaps, &[label], &[line]).recall, 1.0));
+    }
+
+    #[test]
+    fn a_file_named_in_the_chain_is_named() {
+        let gaps = [gap(1, 0, 100)];
+        let mut line = planted(0, 100, "storage.read");
+        line.object = Some("/data/a".into());
+        let mut label = segment(1, 0, 0, 100, "storage.read.queue");
+        label.object = Some("neighbour".into());
+        label.chain_objects = vec!["pipe:[7]".into(), "/data/a".into()];
+        assert!(close(score(&gaps, &[label], &[line]).recall, 1.0));
+    }
+
+    #[test]
+    fn a_segment_without_a_thread_names_no_wrong_one() {
+        let gaps = [gap(1, 0, 100)];
+        let mut label = segment(1, 0, 0, 100, "gpu.submit_latency");
+        label.tid = None;
+        assert!(close(score(&gaps, &[label], &[planted(0, 100, "gpu.submit_latency")]).thread, 1.0));
     }
 
     #[test]

@@ -24,6 +24,12 @@ pub fn elsewhere() -> usize {
     0
 }
 
+/// Gives the thread that has just woken this one the time to reach its wait. On a busy machine both may be on one CPU; the
+/// waker would then be preempted by what follows, and not wait for it.
+pub fn let_them_block() {
+    std::thread::sleep(std::time::Duration::from_micros(200));
+}
+
 /// Computes in user code for so long by the wall clock: what a decoder does, without its memory traffic.
 pub fn burn(nanoseconds: i64) -> u64 {
     let end = now_ns() + nanoseconds;

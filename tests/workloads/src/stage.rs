@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Result;
 
-use crate::cpu;
 use crate::gpu::Gpu;
 use crate::neighbour::{Inside, Neighbour};
 use crate::truth::Truth;
@@ -43,7 +42,7 @@ pub struct Stage {
 const WORK_NS: u64 = 4_000_000;
 
 impl Stage {
-    /// Opens the GPU and lets the neighbour begin; the main thread then stays on its CPU.
+    /// Opens the GPU, has it do its first work, and lets the neighbour begin.
     ///
     /// # Errors
     /// There is no GPU, or the neighbour cannot begin.
@@ -54,8 +53,10 @@ impl Stage {
             unsafe { libc::signal(signal, handler) };
         }
         let gpu = Gpu::open()?;
+        // Threads that the driver makes at the first launch inherit the CPUs of the thread that launches.
+        gpu.kernel(WORK_NS)?;
+        gpu.synchronize()?;
         let neighbour = options.neighbour.map(Inside::begin).transpose()?;
-        cpu::pin(cpu::stage());
         Ok(Self { gpu, truth: Truth::from_environment(), rounds: options.rounds, neighbour })
     }
 

@@ -71,6 +71,7 @@ pub fn serve(mut act: impl FnMut(&mut Truth) -> Result<()>) -> Result<()> {
     answers.write_all(&[0])?;
     answers.flush()?;
     while requests.read(&mut [0])? == 1 {
+        cpu::let_them_block();
         act(&mut truth)?;
         answers.write_all(&[1])?;
         answers.flush()?;

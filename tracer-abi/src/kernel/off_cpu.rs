@@ -12,6 +12,9 @@ pub mod off_cpu_flags {
     pub const KERNEL_THREAD: u32 = 4;
     /// Still off the CPU at the end: `on_ns` is 0. Made by user space from [`super::ThreadState`].
     pub const STILL_OFF: u32 = 8;
+    /// The kernel did not report when it came back to a CPU: `on_ns` is when it was first found running, and it did so at
+    /// some time between `woken_ns` and then.
+    pub const RETURN_UNSEEN: u32 = 16;
 }
 
 /// One off-CPU interval: `[off_ns, woken_ns)` blocked, `[woken_ns, on_ns)` runnable. If it was preempted, `woken_ns`

@@ -83,6 +83,9 @@ impl Assembler {
     pub fn take(&mut self, record: &RawRecord<'_>, writer: &mut BundleWriter) {
         self.events += 1;
         match record {
+            RawRecord::OffCpu(record) if record.flags & off_cpu_flags::RETURN_UNSEEN != 0 => {
+                self.returned_unseen(record, writer);
+            }
             RawRecord::OffCpu(record) => self.off_cpu(record, writer),
             RawRecord::Syscall(record) => self.calls.push(**record),
             RawRecord::Block(record) if record.completed_ns <= self.started.0 as u64 => {}
@@ -139,6 +142,18 @@ impl Assembler {
             self.tree.met(pid, tid, comm, false, now);
         }
         writer.push(row);
+    }
+
+    /// The wait is known up to its wake-up; from then until the thread was found running, nobody knows when it came back.
+    fn returned_unseen(&mut self, record: &OffCpuRecord, writer: &mut BundleWriter) {
+        let preempted = record.flags & off_cpu_flags::PREEMPTED != 0;
+        let woken = if preempted { 0 } else { record.woken_ns };
+        let known = if woken == 0 { record.off_ns } else { woken.max(record.off_ns) };
+        if known > record.off_ns {
+            let flags = record.flags & !off_cpu_flags::RETURN_UNSEEN;
+            self.off_cpu(&OffCpuRecord { flags, on_ns: known, ..*record }, writer);
+        }
+        self.off_cpu(&OffCpuRecord { off_ns: known, woken_ns: known, ..*record }, writer);
     }
 
     /// Ends a batch: makes the rows that waited.

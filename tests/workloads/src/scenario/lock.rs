@@ -42,6 +42,7 @@ fn hold(lock: &Mutex<()>, asked: &mpsc::Receiver<()>, say: &mpsc::Sender<()>) ->
         if say.send(()).is_err() {
             break;
         }
+        cpu::let_them_block();
         let start = now_ns();
         cpu::burn(HOLD_NS);
         truth.planted(start, now_ns(), &["host.cpu.user"], None);

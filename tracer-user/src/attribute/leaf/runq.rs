@@ -21,6 +21,7 @@ pub fn runnable(walker: &mut Walker, thread: ThreadIndex, time: Interval, row: u
             let cpu = format!("CPU {}", row.cpu);
             walker.names.str(&cpu)
         }
+        Cause::UnknownLostEvents => walker.names.str("sched_switch"),
         _ => task_name(&mut walker.names, row.culprit_pid, row.culprit_comm),
     };
     let (call, _) = timeline.system_call_before(thread, time.end);
@@ -33,6 +34,9 @@ pub fn runnable(walker: &mut Walker, thread: ThreadIndex, time: Interval, row: u
 
 /// Named by who held the CPU. A task that idle time outweighs is innocent.
 fn cause(timeline: &Timeline, thread: ThreadIndex, row: &OffCpu) -> Cause {
+    if row.state == OffState::Unseen {
+        return Cause::UnknownLostEvents;
+    }
     if row.culprit_tid.0 == 0 || row.idle > row.culprit_ran {
         return if row.idle > LONGEST_IDLE_EXIT { Cause::HostRunqThrottled } else { Cause::HostWakeLatency };
     }

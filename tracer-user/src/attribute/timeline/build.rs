@@ -159,12 +159,13 @@ impl TimelineBuilder {
         let state = match row.state.as_str() {
             "preempted" => OffState::Preempted,
             "stopped" | "traced" => OffState::Stopped,
+            "unseen" => OffState::Unseen,
             _ => OffState::Waiting,
         };
         let off = checked(row.off_ns);
         let on = row.on_ns.map_or(MonoNs::MAX, checked).max(off);
         let woken = match state {
-            OffState::Preempted => off,
+            OffState::Preempted | OffState::Unseen => off,
             _ => row.woken_ns.map_or(MonoNs::MAX, |woken| woken.clamp(off, on)),
         };
         let waker = match row.waker_kind.as_deref() {

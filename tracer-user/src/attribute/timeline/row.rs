@@ -43,6 +43,8 @@ pub enum OffState {
     Preempted,
     /// A signal or a debugger stopped it.
     Stopped,
+    /// It came back at some time in the interval, and nobody knows when.
+    Unseen,
 }
 
 /// One interval off the CPU; see the table `off_cpu`.

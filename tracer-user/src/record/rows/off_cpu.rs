@@ -29,7 +29,8 @@ pub fn off_cpu_row(
         0 => None,
         woken => Some(woken.clamp(off, on)),
     };
-    let edge = if preempted { Edge::default() } else { Edge::of(&record.waker, requests, symbols) };
+    let unseen = record.flags & off_cpu_flags::RETURN_UNSEEN != 0;
+    let edge = if preempted || unseen { Edge::default() } else { Edge::of(&record.waker, requests, symbols) };
     let culprit = some_tid(record.culprit_tid);
     let in_call = record.syscall_nr >= 0;
     OffCpu {
@@ -132,6 +133,7 @@ fn state_name(off_state: u32, flags: u32) -> Text {
     const DEAD: u32 = 0x10 | 0x20 | 0x80;
     const NOLOAD: u32 = 0x400;
     Text::from(match off_state {
+        _ if flags & off_cpu_flags::RETURN_UNSEEN != 0 => "unseen",
         _ if flags & off_cpu_flags::PREEMPTED != 0 => "preempted",
         state if state & DEAD != 0 => "dead",
         state if state & TRACED != 0 => "traced",

@@ -19,7 +19,8 @@ table! {
         woken_ns: Option<MonoNs>,
         /// When it ran again. NULL: it was still off the CPU at the end of the recording.
         on_ns: Option<MonoNs>,
-        /// `interruptible`, `uninterruptible`, `preempted`, `stopped`, `traced`, `dead`, `idle`, `other`.
+        /// `interruptible`, `uninterruptible`, `preempted`, `stopped`, `traced`, `dead`, `idle`, `other`; `unseen`: the
+        /// kernel did not report when it came back, which was at some time in this interval.
         state: Text,
         /// It was off the CPU before the recording began.
         before_attach: bool,
