@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Result;
 
+use crate::cpu;
 use crate::gpu::Gpu;
 use crate::neighbour::{Inside, Neighbour};
 use crate::truth::Truth;
@@ -58,6 +59,14 @@ impl Stage {
         gpu.synchronize()?;
         let neighbour = options.neighbour.map(Inside::begin).transpose()?;
         Ok(Self { gpu, truth: Truth::from_environment(), rounds: options.rounds, neighbour })
+    }
+
+    /// Keeps the main thread on the CPU for what is planted: for acts of its own. Threads of the driver that inherited
+    /// nothing stay free to use the others.
+    #[must_use]
+    pub fn pinned(self) -> Self {
+        cpu::pin(cpu::stage());
+        self
     }
 
     /// Runs `act` once a round, after work for the device. In every second round the act begins while the device still

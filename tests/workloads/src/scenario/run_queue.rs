@@ -16,9 +16,7 @@ const JUMP_NS: i64 = 200_000;
 
 pub fn run(options: &Options) -> Result<()> {
     // Nothing in a round ever waits: a wake-up onto the contended CPU would be a wait for it that nobody can time.
-    let mut stage = Stage::open(options)?;
-    cpu::pin(cpu::stage());
-    stage.rounds(|stage, _| {
+    Stage::open(options)?.pinned().rounds(|stage, _| {
         stage.gpu.kernel(WORK_NS)?;
         let end = now_ns() + COMPUTE_NS;
         let mut before = now_ns();

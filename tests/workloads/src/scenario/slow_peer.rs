@@ -19,7 +19,7 @@ pub fn run(options: &Options) -> Result<()> {
     let mut connection =
         TcpStream::connect(address).with_context(|| format!("cannot connect to {address}"))?;
     connection.set_nodelay(true)?;
-    Stage::open(options)?.play(|stage| {
+    Stage::open(options)?.pinned().play(|stage| {
         connection.write_all(&[1]).context("cannot ask the peer")?;
         let start = now_ns();
         connection.read_exact(&mut [0]).context("the peer has gone")?;

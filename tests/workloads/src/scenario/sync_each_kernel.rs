@@ -10,7 +10,7 @@ const KERNELS: u64 = 100;
 const WORK_NS: u64 = 150_000;
 
 pub fn run(options: &Options) -> Result<()> {
-    Stage::open(options)?.rounds(|stage, _| {
+    Stage::open(options)?.pinned().rounds(|stage, _| {
         for _ in 0..KERNELS {
             let start = now_ns();
             stage.gpu.kernel(WORK_NS)?;
