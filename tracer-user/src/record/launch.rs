@@ -11,6 +11,9 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 use std::thread::JoinHandle;
 
+use nix::sys::signal::SigSet;
+
+use super::signals::CAUGHT;
 use crate::event::Pid;
 
 /// What to start.
@@ -106,7 +109,11 @@ fn hold(
 ) {
     // The child has a copy of the writing end, too: as long as it holds it, it would not see the end of the pipe.
     let own_copy = go_writer.as_fd().as_raw_fd();
+    // What `Signals` blocks, the child has inherited. Its program must not: Python, for one, ends its worker processes
+    // with SIGTERM and then waits for them.
+    let caught: SigSet = CAUGHT.into_iter().collect();
     let wait = move || {
+        caught.thread_unblock()?;
         // SAFETY: closes the child's copy of a descriptor; nothing in the child uses it.
         unsafe { libc::close(own_copy) };
         pid_writer.write_all(&std::process::id().to_ne_bytes())?;
@@ -116,8 +123,8 @@ fn hold(
             _ => Err(io::Error::from(io::ErrorKind::Interrupted)),
         }
     };
-    // SAFETY: after the fork of a process with threads only async-signal-safe work is allowed: this does getpid, close,
-    // write and read on descriptors made before, and allocates nothing (errors are made of a kind or an errno).
+    // SAFETY: after the fork of a process with threads only async-signal-safe work is allowed: this does sigprocmask, getpid,
+    // close, write and read on descriptors made before, and allocates nothing (errors are made of a kind or an errno).
     unsafe { command.pre_exec(wait) };
 }
 
@@ -127,6 +134,20 @@ mod tests {
 
     fn line(words: &[&str]) -> CommandLine {
         CommandLine { words: words.iter().map(OsString::from).collect(), variables: Vec::new() }
+    }
+
+    #[test]
+    fn the_command_blocks_no_signal() {
+        let _signals = crate::record::signals::Signals::catch().expect("signals");
+        let folder = tempfile::tempdir().expect("a folder");
+        let status = folder.path().join("status");
+        let copy = line(&["cp", "/proc/self/status", status.to_str().expect("UTF-8")]);
+        let mut child = HeldCommand::fork(&copy).expect("forks").release().expect("executes");
+        assert!(child.wait().expect("ours").success());
+        let status = std::fs::read_to_string(&status).expect("was copied");
+        let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:")).expect("there is one");
+        let blocked = u64::from_str_radix(blocked.trim(), 16).expect("a mask");
+        assert_eq!(blocked & (1 << (libc::SIGTERM - 1) | 1 << (libc::SIGINT - 1)), 0, "{blocked:x}");
     }
 
     #[test]

@@ -10,7 +10,8 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use super::error::RecordError;
 use crate::event::Pid;
 
-const CAUGHT: [Signal; 4] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT];
+/// The signals that end a recording.
+pub(super) const CAUGHT: [Signal; 4] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT];
 
 /// A signal that came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
