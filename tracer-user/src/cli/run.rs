@@ -23,8 +23,8 @@ pub struct RunArgs {
     /// Record only: neither analyse nor report.
     #[arg(long)]
     pub no_report: bool,
-    /// The command and its arguments, after `--`. It runs as gtrace itself does: under sudo as root (`sudo gtrace run
-    /// -- sudo -u NAME CMD` runs it as another user).
+    /// The command and its arguments, after `--`. It runs as gtrace itself does: under sudo as root. `sudo gtrace run --
+    /// runuser -u NAME -- CMD` runs it as another user (`sudo -u` would clear the variable that brings gtrace into it).
     #[arg(value_name = "CMD", required = true, last = true)]
     pub command: Vec<OsString>,
 }

@@ -56,7 +56,9 @@ impl Signals {
 }
 
 impl Drop for Signals {
+    /// A signal that came while they were caught does not fire now: it did its work, or was the command's.
     fn drop(&mut self) {
+        while self.next().is_some() {}
         let _ = self.before.thread_set_mask();
     }
 }

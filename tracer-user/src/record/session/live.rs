@@ -159,7 +159,9 @@ impl Session {
         self.gpu.describe(self.child.is_some(), self.writer.meta_mut());
         if now >= self.next_snapshot {
             self.next_snapshot = MonoNs(now.0 + SNAPSHOT_NS);
-            let (processes, threads) = self.assembler.tree_mut().living();
+            let tree = self.assembler.tree_mut();
+            tree.prune_outsiders(now);
+            let (processes, threads) = tree.living();
             self.writer.snapshot(processes);
             self.writer.snapshot(threads);
         }

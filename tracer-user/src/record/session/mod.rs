@@ -26,6 +26,7 @@ use super::probes::{LoadConfig, ProbeError, Probes};
 use super::signals::{ProcessHandle, Signals, wait};
 use super::tree::{Follow, SnapshotError, Tree, attach_to};
 use crate::event::{MonoNs, Pid, Text, Tid};
+use crate::store::schema::Loss;
 use crate::store::{BundleWriter, Meta, Owner, StoreError};
 use gpu_link::GpuLink;
 use live::{Parts, Session};
@@ -128,7 +129,7 @@ pub fn record(request: &Request, notify: &mut dyn FnMut(Notice)) -> Result<Recor
     let started = clocks::monotonic();
     let clock = clocks::sample_realtime();
     let mut tree = Tree::new(started);
-    attach_to(&mut tree, &mut probes, root, started).map_err(|error| match error {
+    let without_room = attach_to(&mut tree, &mut probes, root, started).map_err(|error| match error {
         SnapshotError::Ended(pid) => RecordError::EndedMeanwhile(pid),
         SnapshotError::Probes(error) => error.into(),
     })?;
@@ -153,6 +154,18 @@ pub fn record(request: &Request, notify: &mut dyn FnMut(Notice)) -> Result<Recor
     priority::yield_to_others();
     let mut writer = BundleWriter::create(&output, meta, request.owner)?;
     writer.push(clock);
+    if without_room > 0 {
+        writer.push(Loss {
+            source: Text::from("threads"),
+            reason: Text::from(
+                "too many threads were blocked at the beginning: some are missing until they first run",
+            ),
+            pid: None,
+            start_ns: started,
+            end_ns: clocks::monotonic(),
+            count: without_room as i64,
+        });
+    }
     let child = match (held, &request.target) {
         (Some(held), Target::Run(line)) => match held.release() {
             Ok(child) => Some(child),

@@ -312,6 +312,32 @@ impl Tree {
         }
     }
 
+    /// Ends those outside the tree that are gone: no record tells of it, and on a busy machine they would only become more.
+    pub fn prune_outsiders(&mut self, now: MonoNs) {
+        let outside = |pid: &Pid| self.processes.get(pid).is_some_and(|process| process.outside);
+        let gone: Vec<Tid> = self
+            .threads
+            .values()
+            .filter(|thread| outside(&thread.pid))
+            .filter(|thread| procfs::thread_stat(thread.pid, thread.tid).is_none())
+            .map(|thread| thread.tid)
+            .collect();
+        let empty: Vec<Pid> = self
+            .processes
+            .values()
+            .filter(|process| process.outside && procfs::stat(process.pid).is_none())
+            .map(|process| process.pid)
+            .collect();
+        for tid in gone {
+            self.end_thread(tid, now, None);
+            // Unlike a member's, its end is long past: a record that names the id means another thread.
+            self.gone.remove(tid);
+        }
+        for pid in empty {
+            self.end_process(pid, now);
+        }
+    }
+
     /// The shim of this process saw it make a CUDA context.
     pub fn owns_gpu(&mut self, pid: Pid) {
         if let Some(process) = self.processes.get_mut(&pid) {

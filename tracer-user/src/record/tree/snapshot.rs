@@ -72,14 +72,18 @@ pub trait Follow {
 /// process that was not followed yet is found by the next round. Rounds end when one finds nobody new: every member
 /// is followed then.
 ///
+/// Returns how many blocked threads found no room in the kernel side's map: of those, the time until they first run is
+/// missing.
+///
 /// # Errors
-/// The root is gone, or the kernel side refused.
+/// The root is gone, or the kernel side refused to follow a process.
 pub fn attach_to<F: Follow>(
     tree: &mut Tree,
     probes: &mut F,
     root: Pid,
     started: MonoNs,
-) -> Result<(), SnapshotError<F::Error>> {
+) -> Result<u64, SnapshotError<F::Error>> {
+    let mut without_room = 0;
     let mut followed = HashSet::new();
     for _ in 0..MAX_ROUNDS {
         let new: Vec<Pid> = descendants(root).into_iter().filter(|pid| followed.insert(*pid)).collect();
@@ -93,11 +97,11 @@ pub fn attach_to<F: Follow>(
             for tid in tree.add_existing(pid) {
                 let Some(blocked) = procfs::blocked_thread(pid, tid) else { continue };
                 let state = state_of(pid, &blocked, started);
-                probes.insert_blocked(tid, &state).map_err(SnapshotError::Probes)?;
+                without_room += u64::from(probes.insert_blocked(tid, &state).is_err());
             }
         }
     }
-    if tree.is_member(root) { Ok(()) } else { Err(SnapshotError::Ended(root)) }
+    if tree.is_member(root) { Ok(without_room) } else { Err(SnapshotError::Ended(root)) }
 }
 
 fn state_of(pid: Pid, blocked: &procfs::BlockedThread, started: MonoNs) -> ThreadState {

@@ -100,6 +100,15 @@ fn outsiders_are_named_but_no_members() {
     let (processes, _) = tree.living();
     assert_eq!(processes.len(), 1);
     assert!(processes[0].outside && processes[0].kernel);
+    // One that is gone is ended, and its id may come back; one that lives stays.
+    let gone = Text::from("cc1");
+    tree.met(Pid(A as i32), Tid(A as i32), &gone, false, MonoNs(5));
+    assert_eq!(tree.living().0.len(), 2);
+    tree.prune_outsiders(MonoNs(9));
+    assert_eq!(tree.living().0.len(), 1);
+    assert_eq!(tree.take_ended().0[0].end_ns, Some(MonoNs(9)));
+    tree.met(Pid(A as i32), Tid(A as i32), &gone, false, MonoNs(15));
+    assert!(tree.lives(Tid(A as i32)));
 }
 
 #[test]

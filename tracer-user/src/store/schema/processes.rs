@@ -12,7 +12,7 @@ table! {
         parent: Option<Pid>,
         /// When it began, or when the recording did.
         start_ns: MonoNs,
-        /// When it ended. NULL: it lived on.
+        /// When it ended; of one outside the tree, when that was noticed. NULL: it lived on.
         end_ns: Option<MonoNs>,
         /// Its name as the kernel has it.
         comm: Text,

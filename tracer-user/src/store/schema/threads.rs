@@ -14,7 +14,7 @@ table! {
         comm: Text,
         /// When it began, or when the recording did.
         start_ns: MonoNs,
-        /// When it ended. NULL: it lived on.
+        /// When it ended; of one outside the tree, when that was noticed. NULL: it lived on.
         end_ns: Option<MonoNs>,
         /// It lived before the recording began.
         before_attach: bool,
