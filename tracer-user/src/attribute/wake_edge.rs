@@ -97,3 +97,9 @@ fn loopback_sender(timeline: &Timeline, row: &OffCpu) -> Option<ThreadIndex> {
 pub fn is_driver_name(name: &str) -> bool {
     name.starts_with("sim-gpu") || name.starts_with("cuda-EvtHandlr")
 }
+
+/// Whether a thread of this name works for gtrace, or for CUPTI, inside the program's process.
+#[must_use]
+pub fn is_tool_name(name: &str) -> bool {
+    name.starts_with("gtrace") || name.starts_with("cupti-worker")
+}

@@ -203,6 +203,7 @@ impl<'a> Walker<'a> {
         }
         let leaf = Leaf::device(device, Cause::GpuSubmitLatency).on(waiting.name).resting_on(row);
         let leaf = if queued { self.held_leaf(op, leaf) } else { leaf };
+        let chain = self.launch_hop(op, chain);
         self.emit(time, chain, leaf);
     }
 
@@ -245,6 +246,23 @@ impl<'a> Walker<'a> {
         self.emit(Interval::new(began, time.end), chain, leaf);
         let chain = self.device_hop(producer, chain);
         self.wait_for_op(producer, Interval::new(time.start, began), chain);
+    }
+
+    /// The thread that launched an op, as a hop before the device.
+    pub fn launch_hop(&mut self, op: usize, chain: Chain) -> Chain {
+        let op = &self.timeline.ops[op];
+        if op.launch == NO_INDEX {
+            return chain;
+        }
+        let call = self.timeline.api[op.launch as usize];
+        let leaf =
+            Leaf::thread(self.timeline, call.thread, HopState::Running, Cause::CudaLaunch).in_call(call.name);
+        let path = self.paths.push(PathHop {
+            edge: Edge::Gpu,
+            evidence: [Some((EvidenceTable::CudaApi, call.id.0)), None],
+            ..leaf.hop(chain.path)
+        });
+        Chain { path, ..chain }
     }
 
     fn device_hop(&mut self, op: usize, chain: Chain) -> Chain {

@@ -2,9 +2,9 @@
 
 use crate::attribute::cause::Cause;
 use crate::attribute::gaps::RawGap;
-use crate::attribute::path::{Edge, EvidenceTable, HopState, PathHop};
+use crate::attribute::path::EvidenceTable;
 use crate::attribute::segment::Leaf;
-use crate::attribute::timeline::{CopyKind, DeviceMoment, NO_INDEX, Op};
+use crate::attribute::timeline::{CopyKind, DeviceMoment, Op};
 use crate::attribute::walk::{Chain, Walker};
 use crate::event::Interval;
 
@@ -46,24 +46,8 @@ fn by_running_op(walker: &mut Walker, gap: &RawGap, leaf: impl Fn(&mut Walker, &
         let op = walker.timeline.ops[index];
         let piece = Interval::new(op.start().max(rest.start), rest.end);
         let leaf = leaf(walker, &op).resting_on(Some((EvidenceTable::GpuOps, op.id.0)));
-        let chain = launch_hop(walker, &op);
+        let chain = walker.launch_hop(index, Chain::START);
         walker.emit(piece, chain, Leaf { thread: device, ..leaf });
         rest.end = piece.start;
     }
-}
-
-/// The thread that launched an op, as first hop.
-fn launch_hop(walker: &mut Walker, op: &Op) -> Chain {
-    if op.launch == NO_INDEX {
-        return Chain::START;
-    }
-    let call = walker.timeline.api[op.launch as usize];
-    let leaf =
-        Leaf::thread(walker.timeline, call.thread, HopState::Running, Cause::CudaLaunch).in_call(call.name);
-    let path = walker.paths.push(PathHop {
-        edge: Edge::Gpu,
-        evidence: [Some((EvidenceTable::CudaApi, call.id.0)), None],
-        ..leaf.hop(Chain::START.path)
-    });
-    Chain { path, ..Chain::START }
 }

@@ -8,7 +8,7 @@ use crate::attribute::segment::{Leaf, task_name};
 use crate::attribute::timeline::{ApiCall, CopyKind, NO_INDEX, ThreadIndex, Timeline};
 use crate::attribute::wake_edge::WakeEdge;
 use crate::attribute::walk::{Chain, Walker};
-use crate::event::{DeviceId, Interval, Pid};
+use crate::event::{DeviceId, Interval, Pid, RowId};
 
 /// A thread ran inside a CUDA call. In a synchronising one it spins: it is on the CPU, but waits all the same.
 pub fn running_in_call(walker: &mut Walker, thread: ThreadIndex, time: Interval, call: usize, chain: Chain) {
@@ -21,6 +21,19 @@ pub fn running_in_call(walker: &mut Walker, thread: ThreadIndex, time: Interval,
         return;
     }
     walker.emit(time, chain, leaf);
+}
+
+/// A thread that had been woken inside a CUDA call waited for an idle CPU to come.
+pub fn waking_in_call(
+    walker: &mut Walker,
+    thread: ThreadIndex,
+    time: Interval,
+    call: usize,
+    row: RowId,
+    chain: Chain,
+) {
+    let leaf = call_leaf(walker, thread, call, HopState::Runnable);
+    walker.emit(time, chain, leaf.resting_on((EvidenceTable::OffCpu, row.0)));
 }
 
 /// A thread blocked inside a CUDA call. `false`: the wait is an ordinary one that only happened to lie in such a call.

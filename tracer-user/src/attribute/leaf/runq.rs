@@ -16,6 +16,13 @@ pub fn runnable(walker: &mut Walker, thread: ThreadIndex, time: Interval, row: u
     let timeline = walker.timeline;
     let row = timeline.off_cpu[row];
     let cause = cause(timeline, thread, &row);
+    if cause == Cause::HostWakeLatency
+        && let (Some(call), _) = timeline.api_call_before(thread, time.end)
+    {
+        // Waking up is part of a synchronising call's way back.
+        super::gpu::waking_in_call(walker, thread, time, call, row.id, chain);
+        return;
+    }
     let object = match cause {
         Cause::HostWakeLatency | Cause::HostRunqThrottled => {
             let cpu = format!("CPU {}", row.cpu);

@@ -7,7 +7,7 @@ use super::wait::{Wait, cause_of_call, purpose};
 use crate::attribute::cause::Cause;
 use crate::attribute::names::Name;
 use crate::attribute::path::{Edge, EvidenceTable};
-use crate::attribute::segment::{Leaf, task_name};
+use crate::attribute::segment::Leaf;
 use crate::attribute::system_call::SystemCall;
 use crate::attribute::timeline::Request;
 use crate::attribute::walk::{Chain, Walker};
@@ -86,17 +86,20 @@ fn queued(
     let made = first_queued(walker, wait, request, time).clamp(time.start, time.end);
     let waiting = Interval::new(made, time.end);
     if !waiting.is_empty() {
-        let mut others = timeline.requests.during(request.device, waiting);
+        let mut others = timeline.requests.during(request.device, waiting).filter(|other| other.issued < waiting.end);
         let other = others.find(|other| !is_own(timeline.thread(wait.thread).tid, request, other)).copied();
         let row = Some((EvidenceTable::BlockIo, request.id.0));
         let leaf = match other {
             _ if waiting.length() <= LONGEST_DISPATCH => device_leaf(request, purpose),
             Some(other) => {
-                let object = task_name(&mut walker.names, other.pid, other.comm);
+                let object = behind(walker, purpose.object.or(request.device), &other);
                 let leaf = Leaf::device(request.device, purpose.queue).on(object).resting_on(row);
                 leaf.resting_on((EvidenceTable::BlockIo, other.id.0))
             }
-            None => Leaf::device(request.device, purpose.queue).on(request.device).resting_on(row),
+            None => {
+                let object = purpose.object.or(request.device);
+                Leaf::device(request.device, purpose.queue).on(object).resting_on(row)
+            }
         };
         walker.emit(waiting, on_device, leaf);
     }
@@ -107,6 +110,13 @@ fn queued(
     }
     let leaf = Leaf { object: purpose.object, ..wait.leaf(timeline, purpose.device).inferred() };
     walker.emit(before, chain, leaf);
+}
+
+/// `/data/a behind 4711/dd`: the file, and whose request was in service.
+fn behind(walker: &mut Walker, file: Name, other: &Request) -> Name {
+    let names = &mut walker.names;
+    let text = format!("{} behind {}/{}", names.get(file), other.pid, names.get(other.comm));
+    names.str(&text)
 }
 
 /// When the first of its own requests that were unfinished in `time` was made.

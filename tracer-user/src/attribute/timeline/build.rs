@@ -11,7 +11,7 @@ use crate::attribute::cuda_call::CudaCall;
 use crate::attribute::names::Name;
 use crate::attribute::system_call::SystemCall;
 use crate::attribute::wait;
-use crate::attribute::wake_edge::is_driver_name;
+use crate::attribute::wake_edge::{is_driver_name, is_tool_name};
 use crate::event::{ContextId, CorrelationId, DurationNs, Interval, MonoNs, Pid, StreamId, Tid};
 use crate::store::schema;
 
@@ -344,7 +344,7 @@ impl TimelineBuilder {
             thread.kind = match process {
                 Some(process) if process.kernel => ThreadKind::Kernel,
                 _ if is_driver_name(name) => ThreadKind::Driver,
-                _ if name.starts_with("gtrace") => ThreadKind::Tool,
+                _ if is_tool_name(name) => ThreadKind::Tool,
                 _ => ThreadKind::Program,
             };
         }
@@ -425,7 +425,8 @@ fn join_launches(timeline: &mut Timeline) {
     launches.sort_unstable();
     let mut ops = std::mem::take(&mut timeline.ops);
     ops.sort_by_key(|op| (op.device, op.time, op.id));
-    let residual = timeline.clock_residual;
+    // Host and device clocks agree to about a microsecond at best, whatever the residual.
+    let residual = timeline.clock_residual + DurationNs(1_000);
     let source = timeline.names.str("gpu_ops: it starts before its own launch");
     ops.retain_mut(|op| {
         let key = (op.pid, op.correlation);
