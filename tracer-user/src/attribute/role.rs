@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::system_call::SystemCall;
-use super::timeline::{NO_INDEX, ThreadIndex, Timeline, Waker};
+use super::timeline::{Call, NO_INDEX, ThreadIndex, Timeline, Waker};
 use crate::event::Pid;
 
 /// What a thread is for.
@@ -124,7 +124,7 @@ fn deeds(timeline: &Timeline) -> Vec<Deeds> {
     for (thread, did) in timeline.threads.iter().zip(&mut deeds) {
         for call in &timeline.syscalls[thread.syscalls.clone()] {
             match call.kind {
-                SystemCall::Read if timeline.names.get(call.object_kind) == "file" => did.file_reads += 1,
+                SystemCall::Read if is_data(timeline, call) => did.file_reads += 1,
                 SystemCall::Fsync => did.fsyncs += 1,
                 SystemCall::Accept => did.accepts += 1,
                 _ => {}
@@ -132,6 +132,13 @@ fn deeds(timeline: &Timeline) -> Vec<Deeds> {
         }
     }
     deeds
+}
+
+/// Whether a call is about a file that may hold data: not the kernel's own files, and not a program's libraries.
+fn is_data(timeline: &Timeline, call: &Call) -> bool {
+    let path = timeline.names.get(call.object);
+    let system = ["/proc/", "/sys/", "/dev/", "/etc/"].iter().any(|folder| path.starts_with(folder));
+    timeline.names.get(call.object_kind) == "file" && !system && !path.contains(".so")
 }
 
 /// Who woke whom, at least once, from a task's own context or over loopback.

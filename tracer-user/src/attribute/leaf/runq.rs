@@ -4,6 +4,7 @@ use crate::attribute::cause::Cause;
 use crate::attribute::path::{EvidenceTable, HopState};
 use crate::attribute::segment::{Leaf, task_name};
 use crate::attribute::timeline::{OffCpu, OffState, ThreadIndex, Timeline};
+use crate::attribute::wake_edge::is_driver_name;
 use crate::attribute::walk::{Chain, Walker};
 use crate::event::{DurationNs, Interval};
 
@@ -16,10 +17,11 @@ pub fn runnable(walker: &mut Walker, thread: ThreadIndex, time: Interval, row: u
     let timeline = walker.timeline;
     let row = timeline.off_cpu[row];
     let cause = cause(timeline, thread, &row);
-    if cause == Cause::HostWakeLatency
-        && let (Some(call), _) = timeline.api_call_before(thread, time.end)
-    {
-        // Waking up is part of a synchronising call's way back.
+    let for_the_call =
+        cause == Cause::HostWakeLatency || is_driver_name(timeline.names.get(row.culprit_comm));
+    if for_the_call && let (Some(call), _) = timeline.api_call_before(thread, time.end) {
+        // Waking up is part of a synchronising call's way back, and a thread of the driver that runs meanwhile does the
+        // call's work.
         super::gpu::waking_in_call(walker, thread, time, call, row.id, chain);
         return;
     }
@@ -47,7 +49,7 @@ fn cause(timeline: &Timeline, thread: ThreadIndex, row: &OffCpu) -> Cause {
     if row.culprit_tid.0 == 0 || row.idle > row.culprit_ran {
         return if row.idle > LONGEST_IDLE_EXIT { Cause::HostRunqThrottled } else { Cause::HostWakeLatency };
     }
-    if timeline.recorder == Some(row.culprit_pid) {
+    if timeline.is_tool(row.culprit_pid, row.culprit_comm) {
         return Cause::ToolOverhead;
     }
     if row.culprit_pid == timeline.thread(thread).pid {

@@ -86,14 +86,17 @@ fn queued(
     let made = first_queued(walker, wait, request, time).clamp(time.start, time.end);
     let waiting = Interval::new(made, time.end);
     if !waiting.is_empty() {
-        let mut others = timeline.requests.during(request.device, waiting).filter(|other| other.issued < waiting.end);
+        let mut others =
+            timeline.requests.during(request.device, waiting).filter(|other| other.issued < waiting.end);
         let other = others.find(|other| !is_own(timeline.thread(wait.thread).tid, request, other)).copied();
         let row = Some((EvidenceTable::BlockIo, request.id.0));
         let leaf = match other {
             _ if waiting.length() <= LONGEST_DISPATCH => device_leaf(request, purpose),
             Some(other) => {
                 let object = behind(walker, purpose.object.or(request.device), &other);
-                let leaf = Leaf::device(request.device, purpose.queue).on(object).resting_on(row);
+                let tool = timeline.is_tool(other.pid, other.comm);
+                let cause = if tool { Cause::ToolOverhead } else { purpose.queue };
+                let leaf = Leaf::device(request.device, cause).on(object).resting_on(row);
                 leaf.resting_on((EvidenceTable::BlockIo, other.id.0))
             }
             None => {

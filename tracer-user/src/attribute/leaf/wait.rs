@@ -160,7 +160,8 @@ pub fn kernel_task(walker: &mut Walker, wait: &Wait, chain: Chain) {
 pub fn outside(walker: &mut Walker, wait: &Wait, chain: Chain) {
     let timeline = walker.timeline;
     let end = &wait.end;
-    let cause = if timeline.recorder == Some(end.waker_pid) { Cause::ToolOverhead } else { Cause::HostIpc };
+    let tool = timeline.is_tool(end.waker_pid, end.waker_comm);
+    let cause = if tool { Cause::ToolOverhead } else { Cause::HostIpc };
     let cause = match cause_of_call(&timeline.names, wait.call(timeline), wait.kind(&timeline.names)) {
         Some(remote @ (Cause::StorageRemote | Cause::NetRecv | Cause::NetSend)) => remote,
         _ => cause,

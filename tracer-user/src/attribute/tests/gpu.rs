@@ -120,7 +120,7 @@ fn a_synchronisation_with_an_idle_device_is_on_its_way_back() {
         scene.told(),
         [
             "1000-1150 cuda.sync cuStreamSynchronize",
-            "1150-1180 host.wake_latency CPU 0",
+            "1150-1180 cuda.sync cuStreamSynchronize",
             "1180-1200 cuda.sync cuStreamSynchronize",
             "1200-2985 host.cpu.user /usr/bin/python3",
             "2985-2995 cuda.launch cuLaunchKernel",
@@ -279,4 +279,14 @@ fn without_a_launch_the_cause_is_unknown() {
     // Launched before the first call that is recorded.
     scene.api[0].correlation_id = CorrelationId(5);
     assert_eq!(scene.told(), ["1000-3000 unknown.before_attach kernel_2"]);
+}
+
+#[test]
+fn a_driver_thread_that_runs_meanwhile_does_the_calls_work() {
+    let mut scene = Scene::with_gap(3000);
+    scene.call("cuMemAlloc_v2", 1100, 2900, 9);
+    scene.off(MAIN, 1200, 1200, 2500).behind((100, 150), "sim-gpu-dma", 1300).state = "preempted".into();
+    assert_eq!(scene.told()[2], "1200-2500 cuda.malloc cuMemAlloc_v2");
+    scene.off_cpu[0].culprit_comm = Some("hog".into());
+    assert_eq!(scene.told()[2], "1200-2500 host.runq.oversubscribed 100/hog");
 }

@@ -70,7 +70,7 @@ fn an_idle_pool_thread_is_not_blamed() {
 
 #[test]
 fn the_culprit_of_a_runnable_thread_is_who_held_the_cpu() {
-    let cases: [(&dyn Fn(&mut Scene), &str); 6] = [
+    let cases: [(&dyn Fn(&mut Scene), &str); 7] = [
         (
             &|scene| drop_ref(scene.off(MAIN, 1100, 1100, 2900).behind((300, 301), "hog", 1800)),
             "host.runq.contention 300/hog",
@@ -90,6 +90,10 @@ fn the_culprit_of_a_runnable_thread_is_who_held_the_cpu() {
         (
             &|scene| drop_ref(scene.off(MAIN, 1100, 1100, 2900).behind((RECORDER, RECORDER), "gtrace", 1800)),
             "tool.overhead 9/gtrace",
+        ),
+        (
+            &|scene| drop_ref(scene.off(MAIN, 1100, 1100, 2900).behind((100, 160), "gtrace-cupti", 1800)),
+            "tool.overhead 100/gtrace-cupti",
         ),
         // Somebody ran for a moment, but the CPU idled nearly all the time: the task is innocent.
         (

@@ -41,6 +41,7 @@ fn a_thread_that_reads_files_for_the_launching_one_loads_data() {
     let mut scene = Scene::with_gap(3000);
     scene.thread((100, 101), "python3");
     scene.off(MAIN, 1100, 2900, 2900).by((100, 101), "python3").inside("futex", 1100);
+    scene.syscall((100, 101), "read", 1000, 1010, ("file", "/sys/fs/cgroup/cpu.max"));
     assert_eq!(role(&scene, (100, 101)), None);
     scene.syscall((100, 101), "pread64", 1100, 2000, ("file", "/data/a"));
     assert_eq!(role(&scene, (100, 101)), Some(Role::DataLoaderWorker));

@@ -35,7 +35,10 @@ fn a_wait_behind_a_neighbours_requests_is_the_queue() {
     scene.request(7, MAIN, [1100, 2300, 2890], "/data/a");
     assert_eq!(
         between(&scene),
-        ["1100-2300 storage.read.queue 500/submitter", "2300-2900 storage.read.device /data/a"]
+        [
+            "1100-2300 storage.read.queue /data/a behind 500/submitter",
+            "2300-2900 storage.read.device /data/a"
+        ]
     );
     let evidence = &scene.segments()[1].evidence;
     assert!(evidence.iter().filter(|row| row.table.as_str() == "block_io").count() == 2, "{evidence:?}");

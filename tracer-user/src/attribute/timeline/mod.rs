@@ -16,7 +16,8 @@ pub use row::{
     ThreadKind, ThreadRows, Waker,
 };
 
-use super::names::Names;
+use super::names::{Name, Names};
+use super::wake_edge::is_tool_name;
 use crate::event::{ContextId, CorrelationId, DeviceId, DurationNs, Interval, MonoNs, Pid, Tid};
 
 /// A recording as the attribution sees it. Made by [`TimelineBuilder`].
@@ -83,6 +84,12 @@ impl Timeline {
     #[must_use]
     pub fn thread(&self, thread: ThreadIndex) -> &ThreadRows {
         &self.threads[thread.0 as usize]
+    }
+
+    /// Whether a task of this process and name works for gtrace or CUPTI.
+    #[must_use]
+    pub fn is_tool(&self, pid: Pid, comm: Name) -> bool {
+        self.recorder == Some(pid) || is_tool_name(self.names.get(comm))
     }
 
     /// The thread with these ids.
