@@ -2,6 +2,8 @@
 //! ended by the edge that really ended it. A thread that wants Python's interpreter lock waits anew every 5 ms;
 //! condition variables with time-outs and poll loops do the same. Read one by one, all of them would be "a timer".
 
+use super::names::Name;
+use super::system_call::SystemCall;
 use super::timeline::{OffState, ThreadIndex, Timeline, Waker};
 use crate::event::DurationNs;
 
@@ -26,19 +28,35 @@ pub fn join_waits_begun_again(timeline: &mut Timeline) {
     }
 }
 
-/// Whether the interval `next` goes on with the wait of the interval before it.
+/// Whether the interval `next` goes on with the wait of the interval before it: that was ended by its time-out, or nobody
+/// knows by what, and the same call on the same object followed at once.
 fn is_same_wait(timeline: &Timeline, thread: ThreadIndex, index: usize, next: usize) -> bool {
     let (row, after) = (&timeline.off_cpu[index], &timeline.off_cpu[next]);
-    if row.waker != Waker::Timer
-        || row.state != OffState::Waiting
-        || after.off - row.on.min(after.off) > AT_ONCE
-    {
+    let timed_out = row.waker == Waker::Timer && row.state == OffState::Waiting;
+    if !(timed_out || row.state == OffState::Unseen) || after.off - row.on.min(after.off) > AT_ONCE {
         return false;
     }
-    let syscall = timeline.names.get(row.syscall);
-    if !super::system_call::SystemCall::of(syscall).can_wait_again() || after.syscall != row.syscall {
+    let kind = SystemCall::of(timeline.names.get(row.syscall));
+    if !kind.can_wait_again() || after.syscall != row.syscall {
         return false;
     }
-    let object = |start| timeline.system_call_at(thread, start).map(|call| timeline.syscalls[call].object);
-    after.state == OffState::Waiting && object(row.syscall_start) == object(after.syscall_start)
+    let object = |start| {
+        let call = timeline.system_call_at(thread, start)?;
+        Some(timeline.syscalls[call].object)
+    };
+    let (first, second) = (object(row.syscall_start), object(after.syscall_start));
+    let same = first == second
+        || (kind == SystemCall::Futex
+            && first.zip(second).is_some_and(|(a, b)| is_same_condition(timeline, a, b)));
+    same && matches!(after.state, OffState::Waiting | OffState::Unseen)
+}
+
+/// Whether two futex words are neighbours: a condition variable of glibc has two (`__g_signals`), and a thread that waits
+/// for it anew may wait on the other one.
+fn is_same_condition(timeline: &Timeline, first: Name, second: Name) -> bool {
+    let address = |name: Name| {
+        let digits = timeline.names.get(name).strip_prefix("0x")?;
+        u64::from_str_radix(digits, 16).ok()
+    };
+    address(first).zip(address(second)).is_some_and(|(first, second)| first / 8 == second / 8)
 }

@@ -161,6 +161,26 @@ fn a_wait_that_is_begun_again_is_one_wait() {
 }
 
 #[test]
+fn a_condition_variable_has_two_futex_words() {
+    let scene = waits_begun_again(["0x1000", "0x1004", "0x1000"]);
+    expect(&scene, &["1100-2900 host.cpu.user /usr/bin/holder"]);
+}
+
+#[test]
+fn a_return_that_was_not_seen_is_unknown_unless_the_wait_went_on() {
+    let mut scene = waits_begun_again(["0x1000", "0x1000", "0x1000"]);
+    for row in &mut scene.off_cpu[..2] {
+        row.state = "unseen".into();
+        row.woken_ns = Some(row.off_ns);
+        row.waker_kind = None;
+    }
+    expect(&scene, &["1100-2900 host.cpu.user /usr/bin/holder"]);
+    let mut scene = waiting();
+    scene.off(MAIN, 1100, 1100, 2900).inside("futex", 1100).state = "unseen".into();
+    expect(&scene, &["1100-2900 unknown.lost_events sched_switch"]);
+}
+
+#[test]
 fn waits_on_different_objects_stay_apart() {
     let scene = waits_begun_again(["0x1000", "0x2000", "0x2000"]);
     let told = scene.told();

@@ -323,6 +323,8 @@ impl TimelineBuilder {
             self.threads.entry(key).or_insert_with(|| new_thread(key.0, key.1));
         }
         self.off_cpu.sort_by_key(|(key, row)| (*key, row.off, row.on, row.id));
+        // Of one interval told twice, still open and complete, the complete one counts.
+        self.off_cpu.dedup_by_key(|(key, row)| (*key, row.off));
         self.syscalls.sort_by_key(|(key, row)| (*key, row.time, row.id));
         self.api.sort_by_key(|(key, row)| {
             (*key, row.time.start, std::cmp::Reverse(row.time.end), row.overhead, row.id)
