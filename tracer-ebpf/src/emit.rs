@@ -5,12 +5,13 @@ use aya_ebpf::maps::ring_buf::RingBufEntry;
 use tracer_abi::kernel::{LossClass, RecordHeader, RecordKind};
 
 use crate::kernel;
-use crate::maps::{EVENTS, LOSSES};
+use crate::maps::{EVENTS, LIFE, LOSSES};
 
 /// Room for a record in the ring; counts a loss if it is full. The caller writes every field and then submits.
 #[inline(always)]
 pub fn reserve<T: 'static>(class: LossClass) -> Option<RingBufEntry<T>> {
-    let entry = EVENTS.reserve::<T>(0);
+    let ring = if matches!(class, LossClass::RingProcess) { &LIFE } else { &EVENTS };
+    let entry = ring.reserve::<T>(0);
     if entry.is_none() {
         lost(class);
     }

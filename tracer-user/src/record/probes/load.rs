@@ -45,7 +45,7 @@ impl Default for LoadConfig {
         Self {
             fast_syscall_ns: 10_000,
             kernel_threads: true,
-            ring_bytes: 32 << 20,
+            ring_bytes: 64 << 20,
             max_threads: DEFAULT_THREADS,
         }
     }

@@ -22,6 +22,7 @@
 mod arch;
 pub mod btf;
 mod error;
+mod life;
 mod load;
 mod maps;
 mod offsets;

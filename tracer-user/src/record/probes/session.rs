@@ -9,6 +9,7 @@ use aya::programs::raw_trace_point::RawTracePointLinkId;
 use tracer_abi::kernel::{CountKey, CountValue, LossClass, ThreadState};
 
 use super::error::ProbeError;
+use super::life::LifeRing;
 use super::load::{self, LoadConfig, Loaded};
 use super::maps::{PodCountCache, PodCountKey, PodCountValue, PodThreadState, SharedBytes, array_data};
 use super::raw::RawRecord;
@@ -26,6 +27,7 @@ pub struct Probes {
     links: BTreeMap<&'static str, RawTracePointLinkId>,
     statuses: Vec<ProbeStatus>,
     ring: RingBuf<MapData>,
+    life: LifeRing,
     processes: SharedBytes,
     thread_index: HashMap<MapData, u32, u32>,
     threads: Array<MapData, PodThreadState>,
@@ -51,6 +53,7 @@ impl Probes {
         };
         Ok(Self {
             ring: take(&mut ebpf, "EVENTS")?,
+            life: LifeRing::new(take(&mut ebpf, "LIFE")?),
             thread_index: take(&mut ebpf, "THREAD_INDEX")?,
             threads: take(&mut ebpf, "THREADS")?,
             count_caches: take(&mut ebpf, "COUNT_CACHES")?,
@@ -125,10 +128,16 @@ impl Probes {
     pub fn drain(&mut self, limit: usize, receive: &mut dyn FnMut(RawRecord<'_>)) -> usize {
         let mut taken = 0;
         while taken < limit {
-            let Some(item) = self.ring.next() else { break };
+            let Some(item) = self.ring.next() else {
+                taken += self.life.hand_out(u64::MAX, limit - taken, receive);
+                break;
+            };
             taken += 1;
             match RawRecord::parse(&item) {
-                Some(record) => receive(record),
+                Some(record) => {
+                    self.life.hand_out(record.header().time_ns, usize::MAX, receive);
+                    receive(record);
+                }
                 None => self.malformed += 1,
             }
         }
@@ -137,8 +146,8 @@ impl Probes {
 
     /// Records of an unknown kind or a wrong length so far: the object and this program do not belong together.
     #[must_use]
-    pub const fn malformed(&self) -> u64 {
-        self.malformed
+    pub fn malformed(&self) -> u64 {
+        self.malformed + self.life.malformed()
     }
 
     /// What could not be recorded since the load, by [`LossClass`].
