@@ -2,7 +2,7 @@
 
 use std::io;
 use std::ptr;
-use std::sync::atomic::{AtomicU64, Ordering::Release};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::Release};
 
 use tracer_abi::shim::{
     Producer, RING_ABI_VERSION, RING_DEFAULT_BYTES, RING_HEADER_BYTES, RING_MAGIC, RING_NAME, RingHeader,
@@ -10,6 +10,34 @@ use tracer_abi::shim::{
 };
 
 use crate::clock;
+
+/// The largest ring of at most `bytes` that the process may make. A file beyond its limit of file size (`ulimit -f`)
+/// would not be refused but kill it, by SIGXFSZ.
+fn within_file_limit(bytes: u64) -> Option<u64> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: a struct to fill.
+    if unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) } != 0 {
+        return None;
+    }
+    let mut bytes = bytes;
+    while bytes + RING_HEADER_BYTES as u64 > limit.rlim_cur {
+        bytes /= 2;
+    }
+    is_ring_size(bytes).then_some(bytes)
+}
+
+/// Gets memory for a part of the ring now. Where memory is strictly accounted, a page that is not to be had when it is
+/// first written would kill the process by SIGBUS; here it is an error. `false`: there is none.
+///
+/// Without effect before Linux 5.14: there `make` gets all of it.
+#[must_use]
+pub fn reserve(ring: &Producer<'static>) -> bool {
+    let start = ptr::from_ref(ring.header()).cast_mut().cast::<libc::c_void>();
+    let bytes = RING_HEADER_BYTES as u64 + ring.header().data_bytes.load(Relaxed);
+    // SAFETY: our own mapping, which is that long.
+    let code = unsafe { libc::madvise(start, bytes as usize, libc::MADV_POPULATE_WRITE) };
+    code == 0 || io::Error::last_os_error().raw_os_error() == Some(libc::EINVAL)
+}
 
 /// Makes a ring of `bytes` and leaks it: it lives as long as the process, and its memory is the recorder's after that.
 ///
@@ -19,6 +47,7 @@ use crate::clock;
 /// The kernel refuses memory, file or seals.
 pub fn make(bytes: u64, start_at_load: bool) -> io::Result<Producer<'static>> {
     let bytes = if is_ring_size(bytes) { bytes } else { RING_DEFAULT_BYTES };
+    let bytes = within_file_limit(bytes).ok_or(io::ErrorKind::FileTooLarge)?;
     let whole = RING_HEADER_BYTES as u64 + bytes;
     // SAFETY: a name and flags; the call by its number, since its wrapper is younger than the glibc that we support.
     let fd = unsafe {
@@ -38,7 +67,7 @@ pub fn make(bytes: u64, start_at_load: bool) -> io::Result<Producer<'static>> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         libc::mmap(ptr::null_mut(), whole as usize, protection, libc::MAP_SHARED, fd, 0)
     };
-    if !sealed || start == libc::MAP_FAILED {
+    if !sealed || start == libc::MAP_FAILED || !head_has_memory(fd, start, whole) {
         let error = io::Error::last_os_error();
         // SAFETY: our own file descriptor, used nowhere else.
         unsafe { libc::close(fd) };
@@ -59,4 +88,14 @@ pub fn make(bytes: u64, start_at_load: bool) -> io::Result<Producer<'static>> {
     header.subscribe_result.store(-1, Release);
     header.magic.store(RING_MAGIC, Release);
     Ok(Producer::new(header, data))
+}
+
+/// Gets memory for the head; for all of it where that cannot be done later through the mapping (before Linux 5.14). The
+/// file descriptor is ours for sure only now: programs close what they do not know.
+fn head_has_memory(fd: libc::c_int, start: *mut libc::c_void, whole: u64) -> bool {
+    // SAFETY: our own mapping and file.
+    unsafe {
+        libc::madvise(start, RING_HEADER_BYTES, libc::MADV_POPULATE_WRITE) == 0
+            || libc::fallocate(fd, 0, 0, whole as libc::off_t) == 0
+    }
 }

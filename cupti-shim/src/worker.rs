@@ -14,6 +14,7 @@ use crate::bind::{self, Refusal};
 use crate::clock;
 use crate::collector::Collector;
 use crate::lifecycle;
+use crate::ring;
 use crate::session::Session;
 
 /// Between two flushes: how old records get before they are in the ring, and what a killed process loses.
@@ -200,6 +201,9 @@ pub fn refuse(header: &RingHeader, why: &str) {
 /// # Errors
 /// See [`Refusal`].
 pub fn bind_and_publish(ring: Producer<'static>) -> Result<&'static Collector, Refusal> {
+    if !ring::reserve(&ring) {
+        return Err(Refusal::NoMemory("the ring"));
+    }
     let bound = bind::bind()?;
     let header = ring.header();
     header.cupti_version.store(bound.version.0, Release);
@@ -207,7 +211,7 @@ pub fn bind_and_publish(ring: Producer<'static>) -> Result<&'static Collector, R
     header.cupti_path.set(bound.path.to_bytes());
     Collector::new(ring, bound.cupti, bound.version)
         .map(Collector::publish)
-        .map_err(|_| Refusal::NoDriver("there is no address space for buffers"))
+        .map_err(|_| Refusal::NoMemory("CUPTI's buffers"))
 }
 
 extern "C" fn run(argument: *mut c_void) -> *mut c_void {

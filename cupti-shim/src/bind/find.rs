@@ -35,6 +35,8 @@ pub struct Bound {
 pub enum Refusal {
     /// No real driver.
     NoDriver(&'static str),
+    /// The process has no memory left for this.
+    NoMemory(&'static str),
     /// No libcupti anywhere. May change when the process loads more.
     NoCupti { driver_version: u32 },
     /// Two of them: each would see half.
@@ -54,6 +56,7 @@ impl fmt::Display for Refusal {
         let shown = |path: &CString| path.to_string_lossy().into_owned();
         match self {
             Self::NoDriver(what) => write!(f, "there is no CUDA driver in the process: {what}"),
+            Self::NoMemory(what) => write!(f, "the process has no memory left for {what}"),
             Self::NoCupti { driver_version } => write!(
                 f,
                 "no libcupti.so was found for CUDA {}.{}: install CUPTI (package nvidia-cuda-cupti, or cuda-cupti of the CUDA toolkit) where the process can load it",

@@ -10,6 +10,8 @@ use crate::event::Text;
 
 /// Names per process: a program that makes kernels without end must not fill our memory.
 const MOST_NAMES: usize = 1 << 17;
+/// Bytes of all its names.
+const MOST_BYTES: usize = 16 << 20;
 /// Bytes of a name after demangling. A mangled name of 2 KiB can stand for gigabytes.
 const LONGEST: usize = 2048;
 /// Depth of nesting that is followed.
@@ -19,14 +21,18 @@ const DEEPEST: u32 = 96;
 #[derive(Default)]
 pub(super) struct Names {
     by_hash: HashMap<u64, Text>,
+    bytes: usize,
 }
 
 impl Names {
     /// Takes a definition.
     pub(super) fn define(&mut self, hash: u64, mangled: &[u8], truncated: bool) {
-        if self.by_hash.len() < MOST_NAMES {
-            self.by_hash.insert(hash, readable(mangled, truncated));
+        if self.by_hash.len() >= MOST_NAMES || self.bytes >= MOST_BYTES || self.by_hash.contains_key(&hash) {
+            return;
         }
+        let name = readable(mangled, truncated);
+        self.bytes += name.len();
+        self.by_hash.insert(hash, name);
     }
 
     /// The name for a hash.
@@ -116,6 +122,11 @@ mod tests {
             names.define(hash, b"k", false);
         }
         assert_eq!(names.by_hash.len(), MOST_NAMES);
+        let mut names = Names::default();
+        for hash in 0..MOST_NAMES as u64 {
+            names.define(hash, &[b'k'; 1024], false);
+        }
+        assert_eq!(names.by_hash.len(), MOST_BYTES / 1024);
         assert_eq!(names.get(u64::MAX), WORDS.unnamed_kernel);
     }
 }

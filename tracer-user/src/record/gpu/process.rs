@@ -7,18 +7,22 @@ use tracer_abi::shim::{ClockKind, Next, RecordKind, RingFault, RingHeader, Share
 use super::claim::{self, Claim};
 use super::clock::{Clocks, ProcessClock, monotonic_offset_ns};
 use super::devices::Devices;
+use super::discover::candidates;
 use super::held::Waiting;
 use super::launches::Launches;
 use super::losses::{Losses, loss};
-use super::mapping::Ring;
+use super::mapping::{Ring, identity};
 use super::names::Names;
 use super::row::GpuRow;
 use super::threads::Threads;
-use crate::event::{MonoNs, Pid, Text};
+use crate::event::{DurationNs, MonoNs, Pid, Text};
 use crate::store::meta::GpuProcess;
 
 /// Records of one process per drain: a process that writes faster than we read must not keep us from the others.
 const MOST_RECORDS: usize = 1 << 20;
+
+/// A shim that has not flushed for so long may be gone.
+const ABANDONED_AFTER: DurationNs = DurationNs(1_000_000_000);
 
 /// What all processes share.
 pub(super) struct Shared {
@@ -48,6 +52,8 @@ pub(super) struct Process {
     pub(super) read_until: MonoNs,
     /// GPU records and calls that came through.
     pub(super) records: u64,
+    /// The flushes counted when they last grew, and when that was.
+    flushes: (u64, MonoNs),
     /// It is dead, or its ring is broken: nothing more will come.
     pub(super) ended: bool,
 }
@@ -76,6 +82,7 @@ impl Process {
             losses,
             read_until: if ours { created.min(now) } else { now },
             records: 0,
+            flushes: (0, now),
             ended: false,
             ring,
         }
@@ -94,8 +101,8 @@ impl Process {
     /// Reads what is there.
     pub(super) fn drain(&mut self, shared: &mut Shared, sink: &mut impl FnMut(GpuRow)) {
         // Before anything is read: what a process wrote before its death is all there when it is found dead.
-        let dead = self.ring.is_dead();
         let now = shared.clocks.now();
+        let dead = self.ring.is_dead() || self.is_abandoned(now);
         if !self.is_held() {
             let (claim, header) = (&mut self.claim, self.ring.header());
             if !claim.advance(header, shared.token) {
@@ -166,6 +173,23 @@ impl Process {
             refused,
             records: self.records,
         }
+    }
+
+    /// Whether the process has become another program (exec), which left the ring behind: nobody flushes, and it has it
+    /// open no more. A stopped process has; one that closed it (as daemons do) flushes.
+    fn is_abandoned(&mut self, now: MonoNs) -> bool {
+        let flushes = self.header().flushes.load(Relaxed);
+        let collecting = self.header().state.load(Acquire) == ShimState::Collecting as u32;
+        if flushes != self.flushes.0 || !collecting {
+            self.flushes = (flushes, now);
+            return false;
+        }
+        if now - self.flushes.1 < ABANDONED_AFTER {
+            return false;
+        }
+        self.flushes.1 = now;
+        let ring = self.ring.identity;
+        !candidates(self.pid).into_iter().any(|fd| identity(self.pid, fd) == Some(ring))
     }
 
     fn release_waiting(

@@ -11,18 +11,20 @@ pub(super) struct Threads {
     pid: Pid,
     nested: bool,
     known: HashMap<u32, Tid>,
-    looked: Option<Instant>,
+    /// Not before this again.
+    look_at: Option<Instant>,
 }
 
-/// Between two looks at `/proc` for a thread that is not known.
+/// Between two looks at `/proc` for a thread that is not known, at least; and so many times as long as a look takes.
 const PAUSE: Duration = Duration::from_millis(200);
+const PAUSE_FACTOR: u32 = 20;
 /// Threads of a process that are kept.
 const MOST: usize = 1 << 16;
 
 impl Threads {
     /// The threads of `pid`; `nested`: it lives in a pid namespace below ours.
     pub(super) fn new(pid: Pid, nested: bool) -> Self {
-        Self { pid, nested, known: HashMap::new(), looked: None }
+        Self { pid, nested, known: HashMap::new(), look_at: None }
     }
 
     /// The thread in our namespace; 0 for one that ended before we looked.
@@ -33,9 +35,10 @@ impl Threads {
         if let Some(tid) = self.known.get(&inner) {
             return *tid;
         }
-        if self.looked.is_none_or(|then| then.elapsed() >= PAUSE) {
-            self.looked = Some(Instant::now());
+        let began = Instant::now();
+        if self.look_at.is_none_or(|due| began >= due) {
             self.look();
+            self.look_at = Some(began + PAUSE.max(began.elapsed() * PAUSE_FACTOR));
         }
         self.known.get(&inner).copied().unwrap_or(Tid(0))
     }
