@@ -28,7 +28,7 @@ pub fn running(walker: &mut Walker, thread: ThreadIndex, time: Interval, chain: 
             (Some(call), _) => super::gpu::running_in_call(walker, thread, piece, call, chain),
             (None, Some(call)) => in_system_call(walker, thread, piece, call, chain),
             (None, None) if timeline.thread(thread).is_kernel() => {
-                in_kernel_thread(walker, thread, piece, chain)
+                in_kernel_thread(walker, thread, piece, chain);
             }
             (None, None) => in_user_code(walker, thread, piece, chain),
         }
