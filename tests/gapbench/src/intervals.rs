@@ -24,6 +24,13 @@ impl Intervals {
         self.0.iter().map(|(start, end)| end - start).sum()
     }
 
+    /// How many of the nanoseconds of `[start, end)` it has.
+    pub fn length_within(&self, start: i64, end: i64) -> i64 {
+        let first = self.0.partition_point(|interval| interval.1 <= start);
+        let inside = self.0[first..].iter().take_while(|interval| interval.0 < end);
+        inside.map(|interval| interval.1.min(end) - interval.0.max(start)).sum()
+    }
+
     /// What both have.
     pub fn intersect(&self, other: &Self) -> Self {
         let mut both = Vec::new();
@@ -61,5 +68,8 @@ mod tests {
         assert_eq!(left.intersect(&right), Intervals(vec![(5, 10), (20, 22), (25, 26), (29, 30)]));
         assert_eq!(right.intersect(&left), left.intersect(&right));
         assert_eq!(left.intersect(&Intervals::default()).length(), 0);
+        assert_eq!(right.length_within(0, 10), 5);
+        assert_eq!(right.length_within(20, 30), 4);
+        assert_eq!(right.length_within(22, 25), 0);
     }
 }

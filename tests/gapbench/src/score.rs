@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 
 use crate::intervals::Intervals;
+use crate::planted::PlantedIndex;
 use crate::truth::{Causes, Planted};
 
 /// A gap, as far as scoring needs it.
@@ -94,16 +95,17 @@ pub fn score(gaps: &[Gap], segments: &[Segment], truth: &[Planted]) -> Score {
     let gap_set = Intervals::union(gaps.iter().map(|gap| (gap.start, gap.end)));
     let gap_ns: i64 = gaps.iter().map(|gap| gap.end - gap.start).sum();
     let planted = Intervals::union(truth.iter().map(|line| (line.start_ns, line.end_ns))).intersect(&gap_set);
-    let right = right(segments, truth, |_, _| true);
+    let truth = PlantedIndex::new(truth);
+    let right = right(segments, &truth, |_, _| true);
     let labelled: i64 = segments
         .iter()
-        .filter(|segment| truth.iter().any(|line| is_planted_label(segment, line)))
+        .filter(|segment| truth.labels().any(|line| is_planted_label(segment, line)))
         .map(|segment| segment.end - segment.start)
         .sum();
-    let by_thread = self::right(segments, truth, |segment, line| {
+    let by_thread = self::right(segments, &truth, |segment, line| {
         segment.pid == Some(line.pid) && segment.tid == Some(line.tid)
     });
-    let with_thread = self::right(segments, truth, |segment, _| segment.tid.is_some());
+    let with_thread = self::right(segments, &truth, |segment, _| segment.tid.is_some());
     let part = |condition: &dyn Fn(&Segment) -> bool| -> i64 {
         segments.iter().filter(|segment| condition(segment)).map(|segment| segment.end - segment.start).sum()
     };
@@ -113,7 +115,7 @@ pub fn score(gaps: &[Gap], segments: &[Segment], truth: &[Planted]) -> Score {
         unknown: share(part(&|segment| segment.cause.starts_with("unknown")), gap_ns, 0.0),
         exact: share(part(&|segment| segment.exact), gap_ns, 0.0),
         thread: share(by_thread, with_thread, 1.0),
-        enabler: enabler(gaps, truth),
+        enabler: enabler(gaps, &truth),
         conservation_ns: conservation(gaps, segments),
         gaps: gaps.len(),
         planted_ns: planted.length(),
@@ -128,10 +130,10 @@ fn is_planted_label(segment: &Segment, line: &Planted) -> bool {
 }
 
 /// The time inside planted intervals that has the label planted there, and passes another test.
-fn right(segments: &[Segment], truth: &[Planted], also: impl Fn(&Segment, &Planted) -> bool) -> i64 {
+fn right(segments: &[Segment], truth: &PlantedIndex, also: impl Fn(&Segment, &Planted) -> bool) -> i64 {
     let mut parts = Vec::new();
     for segment in segments {
-        for line in truth {
+        for line in truth.within(segment.start, segment.end) {
             let (start, end) = (segment.start.max(line.start_ns), segment.end.min(line.end_ns));
             if start < end && is_planted_label(segment, line) && also(segment, line) {
                 parts.push((start, end));
@@ -142,11 +144,11 @@ fn right(segments: &[Segment], truth: &[Planted], also: impl Fn(&Segment, &Plant
 }
 
 /// How much of the planted time with an enabler lies in gaps that name it.
-fn enabler(gaps: &[Gap], truth: &[Planted]) -> f64 {
-    let wanted = truth.iter().filter_map(|line| Some((line, line.enabler.as_ref()?)));
+fn enabler(gaps: &[Gap], truth: &PlantedIndex) -> f64 {
     let (mut named, mut all) = (0, 0);
-    for (line, call) in wanted {
-        for gap in gaps {
+    for gap in gaps {
+        let lines = truth.within(gap.start, gap.end);
+        for (line, call) in lines.filter_map(|line| Some((line, line.enabler.as_ref()?))) {
             let time = (gap.end.min(line.end_ns) - gap.start.max(line.start_ns)).max(0);
             all += time;
             if gap.enabler.as_ref().is_some_and(|enabler| enabler.contains(call.as_str())) {
@@ -186,11 +188,12 @@ fn share(part: i64, of: i64, without: f64) -> f64 {
 /// The causes that took planted time and were not planted, by time: what to look at when recall is low.
 pub fn wrong_labels(segments: &[Segment], truth: &[Planted]) -> Vec<(String, i64)> {
     let planted = Intervals::union(truth.iter().map(|line| (line.start_ns, line.end_ns)));
+    let truth = PlantedIndex::new(truth);
     let mut by_label: BTreeMap<String, i64> = BTreeMap::new();
     for segment in segments {
-        let inside = |line: &&Planted| segment.start < line.end_ns && line.start_ns < segment.end;
-        let is_right = truth.iter().filter(inside).any(|line| is_planted_label(segment, line));
-        let time = Intervals::union([(segment.start, segment.end)]).intersect(&planted).length();
+        let mut inside = truth.within(segment.start, segment.end);
+        let is_right = inside.any(|line| is_planted_label(segment, line));
+        let time = planted.length_within(segment.start, segment.end);
         if !is_right && time > 0 {
             *by_label.entry(label(segment)).or_default() += time;
         }
@@ -201,11 +204,12 @@ pub fn wrong_labels(segments: &[Segment], truth: &[Planted]) -> Vec<(String, i64
 /// The segments outside planted intervals that bear a planted label, by time: what to look at when precision is low.
 pub fn stray_labels(segments: &[Segment], truth: &[Planted]) -> Vec<(String, i64)> {
     let planted = Intervals::union(truth.iter().map(|line| (line.start_ns, line.end_ns)));
+    let truth = PlantedIndex::new(truth);
     let mut by_label: BTreeMap<String, i64> = BTreeMap::new();
-    for segment in segments.iter().filter(|segment| truth.iter().any(|line| is_planted_label(segment, line)))
+    for segment in
+        segments.iter().filter(|segment| truth.labels().any(|line| is_planted_label(segment, line)))
     {
-        let whole = segment.end - segment.start;
-        let stray = whole - Intervals::union([(segment.start, segment.end)]).intersect(&planted).length();
+        let stray = segment.end - segment.start - planted.length_within(segment.start, segment.end);
         if stray > 0 {
             *by_label.entry(label(segment)).or_default() += stray;
         }
