@@ -37,6 +37,8 @@ pub struct Submitter {
 #[derive(Clone, Copy)]
 pub struct Request {
     pub id: u64,
+    /// `start_time_ns`: the same `struct request` serves one after another, this tells them apart.
+    pub start_ns: u64,
     /// 0: its data is done, the flush after it is not.
     pub issued_ns: u64,
     pub sector: u64,
@@ -192,7 +194,10 @@ pub fn block_rq_issue(ctx: RawTracePointContext) -> i32 {
     if let Some(known) = REQUESTS.get_ptr_mut(rq) {
         // SAFETY: an element of the map; a request is issued by one CPU at a time.
         unsafe {
-            if (*known).issued_ns != 0 && (*known).bytes == kernel::field::<u32>(rq, off!(rq_data_len)) {
+            if (*known).issued_ns != 0
+                && (*known).start_ns == start_of(rq)
+                && (*known).bytes == kernel::field::<u32>(rq, off!(rq_data_len))
+            {
                 // The driver was busy and gave it back: the device has it from now on.
                 (*known).issued_ns = now;
                 return 0;
@@ -203,6 +208,7 @@ pub fn block_rq_issue(ctx: RawTracePointContext) -> i32 {
     let bio: u64 = kernel::field(rq, off!(rq_bio));
     let mut request = Request {
         id: new_id(),
+        start_ns: start_of(rq),
         issued_ns: now,
         sector: kernel::field(rq, off!(rq_sector)),
         bytes: kernel::field(rq, off!(rq_data_len)),
@@ -223,8 +229,13 @@ pub fn block_rq_issue(ctx: RawTracePointContext) -> i32 {
 }
 
 #[inline(always)]
+fn start_of(rq: u64) -> u64 {
+    kernel::field(rq, off!(rq_start_time_ns))
+}
+
+#[inline(always)]
 fn nobody(rq: u64, now: u64) -> Submitter {
-    let start: u64 = kernel::field(rq, off!(rq_start_time_ns));
+    let start = start_of(rq);
     Submitter {
         queued_ns: if start == 0 { now } else { start },
         file_inode: 0,
@@ -272,9 +283,16 @@ pub fn block_rq_complete(ctx: RawTracePointContext) -> i32 {
     };
     // SAFETY: an element of the map, this CPU's frame.
     unsafe {
+        let second = (*known).issued_ns == 0;
+        if second && (*known).start_ns != start_of(rq) {
+            // There was no flush after it: this is another request in the same place.
+            let _ = REQUESTS.remove(rq);
+            unknown(rq, now, status);
+            return 0;
+        }
         if let Some(frame) = frame {
             (*frame).request_id = (*known).id;
-            if (*known).issued_ns == 0 {
+            if second {
                 (*known).issued_ns = (*frame).flush_issued_ns;
             }
         }
@@ -283,12 +301,17 @@ pub fn block_rq_complete(ctx: RawTracePointContext) -> i32 {
             return 0;
         }
         write(known, now, status);
+        if second {
+            let _ = REQUESTS.remove(rq);
+            return 0;
+        }
+        in_flight(kernel::field(rq, off!(rq_queue)), -1);
         if let Some(frame) = frame {
             if (*known).cmd_flags & OP_MASK == OP_FLUSH {
                 (*frame).flush_issued_ns = (*known).issued_ns;
             }
         }
-        if (*known).cmd_flags & FLUSHING != 0 && (*known).id != 0 && (*known).bytes != 0 {
+        if (*known).cmd_flags & FLUSHING != 0 && (*known).bytes != 0 {
             // It may end a second time, when the flush after it is done; then it counts from here.
             (*known).id = new_id();
             (*known).issued_ns = 0;
@@ -297,7 +320,6 @@ pub fn block_rq_complete(ctx: RawTracePointContext) -> i32 {
         } else {
             let _ = REQUESTS.remove(rq);
         }
-        in_flight(kernel::field(rq, off!(rq_queue)), -1);
     }
     0
 }
@@ -309,6 +331,7 @@ fn unknown(rq: u64, now: u64, status: u32) {
     let bio: u64 = kernel::field(rq, off!(rq_bio));
     let mut request = Request {
         id: new_id(),
+        start_ns: 0,
         issued_ns: 0,
         sector: kernel::field(rq, off!(rq_sector)),
         bytes: kernel::field(rq, off!(rq_data_len)),

@@ -14,6 +14,8 @@ use crate::{emit, kernel, object, runq};
 
 /// `TASK_DEAD`: the task's last switch. (`include/linux/sched.h`, since 4.14)
 const TASK_DEAD: u32 = 0x80;
+/// Flags of a thread that outlive an off-CPU interval.
+const LASTING: u32 = off_cpu_flags::KERNEL_THREAD | off_cpu_flags::CALL_BEFORE_ATTACH;
 /// A wake-up that came before the switch-out belongs to it only if it came while the scheduler was already taking the
 /// thread off: microseconds, at most a load balance. An older one was for a wait that did not come to sleep.
 const PENDING_NS: u64 = 1_000_000;
@@ -79,7 +81,7 @@ unsafe fn leave(now: u64, tid: u32, tgid: u32, preempt: bool, prev_state: u32) {
             returned_unseen(tid);
         }
         (*state).off_cpu = kernel::this_cpu();
-        let flags = (*state).flags & off_cpu_flags::KERNEL_THREAD;
+        let flags = (*state).flags & LASTING;
         if blocked {
             (*state).flags = flags;
             (*state).off_state = prev_state;
@@ -184,7 +186,7 @@ unsafe fn back(state: *mut ThreadState, flags: u32) {
         (*state).off_ns = 0;
         (*state).woken_ns = 0;
         (*state).waker.kind = WakerKind::None as u32;
-        (*state).flags = flags & off_cpu_flags::KERNEL_THREAD;
+        (*state).flags = flags & LASTING;
     }
 }
 

@@ -39,6 +39,7 @@ pub fn sys_enter(ctx: RawTracePointContext) -> i32 {
         (*state).args[4] = window[(index[4] & 7) as usize];
         (*state).args[5] = window[(index[5] & 7) as usize];
         (*state).syscall_blocked_ns = 0;
+        (*state).flags &= !off_cpu_flags::CALL_BEFORE_ATTACH;
         (*state).object.kind = ObjectKind::None as u32;
         let nr = if is_compat(number) { COMPAT_CALL } else { number as i32 };
         (*state).syscall_nr = nr;
@@ -100,11 +101,9 @@ unsafe fn write(state: *mut ThreadState, now: u64, start: u64, nr: i32, class: u
         let tgid = (*state).tgid;
         let args = &(*state).args;
         let mut flags = if nr == COMPAT_CALL { syscall_flags::COMPAT } else { 0 };
-        flags |= if start == 0 || (*state).flags & off_cpu_flags::BEFORE_ATTACH != 0 {
-            syscall_flags::BEFORE_ATTACH
-        } else {
-            0
-        };
+        if (*state).flags & off_cpu_flags::CALL_BEFORE_ATTACH != 0 {
+            flags |= syscall_flags::BEFORE_ATTACH;
+        }
         let (mut fd, mut ready) = (-1, -1);
         if class == SyscallClass::Fd0 as u8 || class == SyscallClass::Close as u8 {
             fd = args[0] as i32;

@@ -1,6 +1,6 @@
 //! Recorded threads: from a tid to its state, in two array look-ups.
 
-use tracer_abi::kernel::{LossClass, ObjectKind, ThreadState, WakerKind};
+use tracer_abi::kernel::{LossClass, ObjectKind, ThreadState, WakerKind, off_cpu_flags};
 
 use crate::kernel::PF_KTHREAD;
 use crate::maps::{COUNT_CACHES, FREE_SLOTS, PROCESSES, SEEDS, SLOTS, THREAD_INDEX, THREADS};
@@ -119,13 +119,18 @@ pub fn make(tid: u32, tgid: u32, kernel_thread: bool, first: First) -> Option<*m
     // SAFETY: an element of each map; the state's slot is this thread's alone.
     unsafe {
         match seed {
-            Some(seed) if first == First::Off => core::ptr::copy_nonoverlapping(seed, state, 1),
+            Some(seed) if first == First::Off => {
+                core::ptr::copy_nonoverlapping(seed, state, 1);
+                if (*state).syscall_nr != -1 {
+                    (*state).flags |= off_cpu_flags::CALL_BEFORE_ATTACH;
+                }
+            }
             _ => reset(state),
         }
         (*state).tid = tid;
         (*state).tgid = tgid;
         if kernel_thread {
-            (*state).flags |= tracer_abi::kernel::off_cpu_flags::KERNEL_THREAD;
+            (*state).flags |= off_cpu_flags::KERNEL_THREAD;
         }
         if let Some(cache) = COUNT_CACHES.get_ptr_mut(slot) {
             counts::clear(cache);

@@ -56,7 +56,9 @@ pub unsafe fn fill(waker: *mut Waker) {
         kernel::current_comm(&raw mut (*waker).comm);
         let depth = (*cpu).depth;
         if depth == 0 {
-            (*waker).kind = WakerKind::Task as u32;
+            // The idle task wakes nobody of its own: it runs what another CPU asked for without an interrupt
+            // (`flush_smp_call_function_queue`), or an interrupt has no tracepoint.
+            (*waker).kind = if tid == 0 { WakerKind::HardIrq } else { WakerKind::Task } as u32;
         } else if depth > cpu::FRAMES {
             (*waker).kind = WakerKind::HardIrq as u32;
         } else {

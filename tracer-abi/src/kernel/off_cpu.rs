@@ -10,6 +10,8 @@ pub mod off_cpu_flags {
     pub const BEFORE_ATTACH: u32 = 2;
     /// A kernel thread.
     pub const KERNEL_THREAD: u32 = 4;
+    /// Its present system call began before recording did: `syscall_start_ns` is the beginning of the recording.
+    pub const CALL_BEFORE_ATTACH: u32 = 32;
     /// Still off the CPU at the end: `on_ns` is 0. Made by user space from [`super::ThreadState`].
     pub const STILL_OFF: u32 = 8;
     /// The kernel did not report when it came back to a CPU: `on_ns` is when it was first found running, and it did so at

@@ -17,7 +17,7 @@ pub enum WakerKind {
     Net = 3,
     /// A timer that ran out: `function` is the kernel address of its function.
     Timer = 4,
-    /// Another hardware interrupt: `irq`, its name in `comm`.
+    /// Another hardware interrupt: `irq`, its name in `comm` (`swapper/N`: one without a name, on an idle CPU).
     HardIrq = 5,
     /// Another softirq: `irq` is its vector.
     SoftIrq = 6,

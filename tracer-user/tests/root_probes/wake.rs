@@ -1,6 +1,6 @@
 //! Wake edges of timers and tasks.
 
-use tracer_abi::kernel::{WakerKind, off_cpu_flags};
+use tracer_abi::kernel::{WakerKind, off_cpu_flags, syscall_flags};
 
 use crate::harness::{Recording, Target, waker_kind};
 
@@ -101,6 +101,9 @@ fn a_thread_blocked_before_attach_is_in_the_timeline() {
     assert_eq!(off.off_ns, started);
     assert_eq!(waker_kind(off), WakerKind::Task);
     assert_eq!(off.waker.tgid, std::process::id());
+    let call = recording.calls_of(target.pid(), libc::SYS_read)[0];
+    assert_eq!((call.start_ns, call.flags), (started, syscall_flags::BEFORE_ATTACH), "{call:?}");
+    assert_eq!(call.blocked_ns, off.woken_ns - started);
     // And at the end it is off again, seen by the kernel this time.
     let open = open_intervals(&recording);
     let (_, off_ns) = open.iter().find(|(tid, _)| *tid == target.pid()).expect("still off the CPU");
