@@ -133,8 +133,8 @@ what was planted, by time:
 
 A scenario passes with recall, precision and thread of at least 0.95, unknown time of at most 0.01 and an error of 0.
 A name with a plus has a loud innocent neighbour beside the planted stall: another process that reads the same disk without
-pause (`disk`), threads of the same process that wake each other (`futex`), poll (`busy-poll`) or send TCP messages
-(`chatter`) without pause, or short-lived processes (`short-lived`).
+pause (`disk`), threads of the same process that wake each other (`futex`) or send TCP messages (`chatter`) some fifteen
+thousand times a second, or poll without pause (`busy-poll`), or short-lived processes (`short-lived`).
 
 Written by `cargo xtask gapbench` on {date}. {setting}.
 

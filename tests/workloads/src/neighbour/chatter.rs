@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
 
+use super::pace::Pace;
 use crate::cpu;
 
 /// A connection to ourselves.
@@ -38,7 +39,9 @@ impl Chatter {
                 while there.read_exact(&mut message).is_ok() && there.write_all(&message).is_ok() {}
             });
             let mut message = [7; 64];
+            let mut pace = Pace::new();
             while !end.load(Ordering::Relaxed) {
+                pace.step();
                 if self.here.write_all(&message).is_err() || self.here.read_exact(&mut message).is_err() {
                     break;
                 }

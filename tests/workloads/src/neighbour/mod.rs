@@ -4,6 +4,7 @@ mod busy_poll;
 mod chatter;
 mod disk;
 mod futex;
+mod pace;
 mod short_lived;
 
 use std::path::Path;
@@ -18,7 +19,7 @@ use crate::cpu;
 /// A neighbour inside the process that has the GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inside {
-    /// Two threads that wake each other through a futex and a pipe without pause.
+    /// Two threads that wake each other through a futex and a pipe, thousands of times a second.
     Futex,
     /// A thread that talks to itself over TCP.
     Chatter,
