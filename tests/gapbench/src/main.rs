@@ -7,7 +7,6 @@ mod cost;
 mod docs;
 mod intervals;
 mod place;
-mod planted;
 mod record;
 mod score;
 mod table;

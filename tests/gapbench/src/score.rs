@@ -8,8 +8,7 @@
 use std::collections::BTreeMap;
 
 use crate::intervals::Intervals;
-use crate::planted::PlantedIndex;
-use crate::truth::{Causes, Planted};
+use crate::truth::{Causes, Plan, Planted};
 
 /// A gap, as far as scoring needs it.
 #[derive(Clone, Debug)]
@@ -95,27 +94,29 @@ pub fn score(gaps: &[Gap], segments: &[Segment], truth: &[Planted]) -> Score {
     let gap_set = Intervals::union(gaps.iter().map(|gap| (gap.start, gap.end)));
     let gap_ns: i64 = gaps.iter().map(|gap| gap.end - gap.start).sum();
     let planted = Intervals::union(truth.iter().map(|line| (line.start_ns, line.end_ns))).intersect(&gap_set);
-    let truth = PlantedIndex::new(truth);
-    let right = right(segments, &truth, |_, _| true);
+    let plan = Plan::new(truth);
+    let right = right(segments, &plan, |segment, line| is_right(segment, line));
+    let primary = self::right(segments, &plan, is_planted_label);
     let labelled: i64 = segments
         .iter()
-        .filter(|segment| truth.labels().any(|line| is_planted_label(segment, line)))
+        .filter(|segment| plan.labels().any(|line| is_planted_label(segment, line)))
         .map(|segment| segment.end - segment.start)
         .sum();
-    let by_thread = self::right(segments, &truth, |segment, line| {
-        segment.pid == Some(line.pid) && segment.tid == Some(line.tid)
+    let by_thread = self::right(segments, &plan, |segment, line| {
+        is_right(segment, line) && segment.pid == Some(line.pid) && segment.tid == Some(line.tid)
     });
-    let with_thread = self::right(segments, &truth, |segment, _| segment.tid.is_some());
+    let with_thread =
+        self::right(segments, &plan, |segment, line| is_right(segment, line) && segment.tid.is_some());
     let part = |condition: &dyn Fn(&Segment) -> bool| -> i64 {
         segments.iter().filter(|segment| condition(segment)).map(|segment| segment.end - segment.start).sum()
     };
     Score {
         recall: share(right, planted.length(), 0.0),
-        precision: share(right, labelled, 0.0),
+        precision: share(primary, labelled, 0.0),
         unknown: share(part(&|segment| segment.cause.starts_with("unknown")), gap_ns, 0.0),
         exact: share(part(&|segment| segment.exact), gap_ns, 0.0),
         thread: share(by_thread, with_thread, 1.0),
-        enabler: enabler(gaps, &truth),
+        enabler: enabler(gaps, truth),
         conservation_ns: conservation(gaps, segments),
         gaps: gaps.len(),
         planted_ns: planted.length(),
@@ -129,29 +130,37 @@ fn is_planted_label(segment: &Segment, line: &Planted) -> bool {
     line.cause.cover(&segment.cause) && line.object.as_ref().is_none_or(object)
 }
 
-/// The time inside planted intervals that has the label planted there, and passes another test.
-fn right(segments: &[Segment], truth: &PlantedIndex, also: impl Fn(&Segment, &Planted) -> bool) -> i64 {
+/// Whether a segment inside a planted interval is right: it has the label, or a cause that goes with it there.
+fn is_right(segment: &Segment, line: &Planted) -> bool {
+    is_planted_label(segment, line) || line.also.as_ref().is_some_and(|also| also.cover(&segment.cause))
+}
+
+/// The time inside planted intervals that passes a test.
+fn right(segments: &[Segment], plan: &Plan<'_>, test: impl Fn(&Segment, &Planted) -> bool) -> i64 {
     let mut parts = Vec::new();
     for segment in segments {
-        for line in truth.within(segment.start, segment.end) {
-            let (start, end) = (segment.start.max(line.start_ns), segment.end.min(line.end_ns));
-            if start < end && is_planted_label(segment, line) && also(segment, line) {
-                parts.push((start, end));
-            }
+        for line in plan.during(segment.start, segment.end).filter(|line| test(segment, line)) {
+            parts.push((segment.start.max(line.start_ns), segment.end.min(line.end_ns)));
         }
     }
     Intervals::union(parts).length()
 }
 
 /// How much of the planted time with an enabler lies in gaps that name it.
-fn enabler(gaps: &[Gap], truth: &PlantedIndex) -> f64 {
+fn enabler(gaps: &[Gap], truth: &[Planted]) -> f64 {
+    let with_enabler: Vec<Planted> = truth.iter().filter(|line| line.enabler.is_some()).cloned().collect();
+    let plan = Plan::new(&with_enabler);
     let (mut named, mut all) = (0, 0);
     for gap in gaps {
-        let lines = truth.within(gap.start, gap.end);
-        for (line, call) in lines.filter_map(|line| Some((line, line.enabler.as_ref()?))) {
-            let time = (gap.end.min(line.end_ns) - gap.start.max(line.start_ns)).max(0);
+        for line in plan.during(gap.start, gap.end) {
+            let time = gap.end.min(line.end_ns) - gap.start.max(line.start_ns);
             all += time;
-            if gap.enabler.as_ref().is_some_and(|enabler| enabler.contains(call.as_str())) {
+            if gap
+                .enabler
+                .as_deref()
+                .zip(line.enabler.as_deref())
+                .is_some_and(|(is, wanted)| is.contains(wanted))
+            {
                 named += time;
             }
         }
@@ -188,13 +197,12 @@ fn share(part: i64, of: i64, without: f64) -> f64 {
 /// The causes that took planted time and were not planted, by time: what to look at when recall is low.
 pub fn wrong_labels(segments: &[Segment], truth: &[Planted]) -> Vec<(String, i64)> {
     let planted = Intervals::union(truth.iter().map(|line| (line.start_ns, line.end_ns)));
-    let truth = PlantedIndex::new(truth);
     let mut by_label: BTreeMap<String, i64> = BTreeMap::new();
+    let plan = Plan::new(truth);
     for segment in segments {
-        let mut inside = truth.within(segment.start, segment.end);
-        let is_right = inside.any(|line| is_planted_label(segment, line));
-        let time = planted.length_within(segment.start, segment.end);
-        if !is_right && time > 0 {
+        let right = plan.during(segment.start, segment.end).any(|line| is_right(segment, line));
+        let time = planted.inside(segment.start, segment.end);
+        if !right && time > 0 {
             *by_label.entry(label(segment)).or_default() += time;
         }
     }
@@ -204,12 +212,11 @@ pub fn wrong_labels(segments: &[Segment], truth: &[Planted]) -> Vec<(String, i64
 /// The segments outside planted intervals that bear a planted label, by time: what to look at when precision is low.
 pub fn stray_labels(segments: &[Segment], truth: &[Planted]) -> Vec<(String, i64)> {
     let planted = Intervals::union(truth.iter().map(|line| (line.start_ns, line.end_ns)));
-    let truth = PlantedIndex::new(truth);
     let mut by_label: BTreeMap<String, i64> = BTreeMap::new();
-    for segment in
-        segments.iter().filter(|segment| truth.labels().any(|line| is_planted_label(segment, line)))
+    let plan = Plan::new(truth);
+    for segment in segments.iter().filter(|segment| plan.labels().any(|line| is_planted_label(segment, line)))
     {
-        let stray = segment.end - segment.start - planted.length_within(segment.start, segment.end);
+        let stray = segment.end - segment.start - planted.inside(segment.start, segment.end);
         if stray > 0 {
             *by_label.entry(label(segment)).or_default() += stray;
         }
@@ -269,7 +276,7 @@ mod tests {
 
     fn planted(start_ns: i64, end_ns: i64, cause: &str) -> Planted {
         let cause = Causes::One(cause.into());
-        Planted { start_ns, end_ns, cause, object: None, enabler: None, pid: 1, tid: 2 }
+        Planted { start_ns, end_ns, cause, also: None, object: None, enabler: None, pid: 1, tid: 2 }
     }
 
     fn close(left: f64, right: f64) -> bool {
@@ -399,6 +406,20 @@ mod tests {
         line.end_ns = 300;
         assert!(close(enabler(&gaps, &[line]), 0.5));
         assert!(close(enabler(&gaps, &[planted(0, 300, "cuda.sync")]), 1.0));
+    }
+
+    #[test]
+    fn what_goes_with_a_cause_is_right_there_and_not_counted_elsewhere() {
+        let gaps = [gap(1, 0, 100), gap(2, 200, 300)];
+        let segments = [
+            segment(1, 0, 0, 60, "cuda.sync"),
+            segment(1, 1, 60, 100, "host.cpu.user"),
+            segment(2, 0, 200, 300, "host.cpu.user"),
+        ];
+        let mut line = planted(0, 100, "cuda.sync");
+        line.also = Some(Causes::One("host.cpu.user".into()));
+        let score = score(&gaps, &segments, &[line]);
+        assert!(close(score.recall, 1.0) && close(score.precision, 1.0), "{score:?}");
     }
 
     #[test]

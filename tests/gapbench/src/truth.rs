@@ -14,6 +14,9 @@ pub struct Planted {
     pub end_ns: i64,
     /// What it honestly consists of.
     pub cause: Causes,
+    /// What goes with it in the same interval and is everywhere else, too: right there, not counted elsewhere.
+    #[serde(default)]
+    pub also: Option<Causes>,
     /// Its file or peer.
     pub object: Option<String>,
     /// The synchronising call that had emptied the queue.
@@ -47,6 +50,41 @@ impl Causes {
     }
 }
 
+/// Planted stalls in order of time, to be found by time and by label.
+pub struct Plan<'a> {
+    lines: Vec<&'a Planted>,
+    longest: i64,
+    labels: Vec<&'a Planted>,
+}
+
+impl<'a> Plan<'a> {
+    /// Of the lines of a truth.
+    pub fn new(truth: &'a [Planted]) -> Self {
+        let mut lines: Vec<&Planted> = truth.iter().collect();
+        lines.sort_by_key(|line| line.start_ns);
+        let longest = lines.iter().map(|line| line.end_ns - line.start_ns).max().unwrap_or(0);
+        let mut labels: Vec<&Planted> = Vec::new();
+        for line in truth {
+            if !labels.iter().any(|known| known.cause == line.cause && known.object == line.object) {
+                labels.push(line);
+            }
+        }
+        Self { lines, longest, labels }
+    }
+
+    /// The stalls that overlap `[start, end)`.
+    pub fn during(&self, start: i64, end: i64) -> impl Iterator<Item = &'a Planted> {
+        let first = self.lines.partition_point(|line| line.start_ns < start - self.longest);
+        let candidates = self.lines[first..].iter().take_while(move |line| line.start_ns < end);
+        candidates.filter(move |line| line.end_ns > start).copied()
+    }
+
+    /// One stall for each distinct cause and object.
+    pub fn labels(&self) -> impl Iterator<Item = &'a Planted> {
+        self.labels.iter().copied()
+    }
+}
+
 /// Reads the lines of a truth file.
 ///
 /// # Errors
@@ -63,7 +101,7 @@ pub fn read(path: &Path) -> Result<Vec<Planted>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Causes, Planted};
+    use super::{Causes, Plan, Planted};
 
     #[test]
     fn a_prefix_ends_at_a_dot() {
@@ -72,6 +110,27 @@ mod tests {
         assert!(causes.cover("storage.read.device"));
         assert!(!causes.cover("storage.readahead"));
         assert!(!causes.cover("storage"));
+    }
+
+    #[test]
+    fn stalls_are_found_by_time() {
+        let stall = |start_ns, end_ns| Planted {
+            start_ns,
+            end_ns,
+            cause: Causes::One("a".into()),
+            also: None,
+            object: None,
+            enabler: None,
+            pid: 1,
+            tid: 1,
+        };
+        let truth = [stall(50, 60), stall(0, 100), stall(70, 75)];
+        let plan = Plan::new(&truth);
+        let starts = |start, end| plan.during(start, end).map(|line| line.start_ns).collect::<Vec<_>>();
+        assert_eq!(starts(60, 71), [0, 70]);
+        assert_eq!(starts(55, 56), [0, 50]);
+        assert!(starts(100, 200).is_empty());
+        assert_eq!(plan.labels().count(), 1);
     }
 
     #[test]

@@ -18,6 +18,9 @@ pub struct Line {
     pub end_ns: i64,
     /// Codes of the cause, or prefixes of them: what the act honestly consists of.
     pub cause: &'static [&'static str],
+    /// Codes that go with the cause in this interval, and have other reasons elsewhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub also: Option<&'static str>,
     /// The file or peer, if the act has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<String>,
@@ -56,7 +59,24 @@ impl Truth {
         // SAFETY: gettid has no preconditions.
         let tid = unsafe { libc::gettid() };
         let pid = std::process::id();
-        self.lines.push(Line { start_ns, end_ns, cause, object, enabler: None, pid, tid, rank: 0 });
+        self.lines.push(Line {
+            start_ns,
+            end_ns,
+            cause,
+            also: None,
+            object,
+            enabler: None,
+            pid,
+            tid,
+            rank: 0,
+        });
+    }
+
+    /// Says of the last line what goes with it.
+    pub fn along_with(&mut self, code: &'static str) {
+        if let Some(line) = self.lines.last_mut() {
+            line.also = Some(code);
+        }
     }
 
     /// Says of the last line which synchronising call had emptied the queue.

@@ -18,8 +18,8 @@ pub fn run(options: &Options) -> Result<()> {
             stage.gpu.kernel(WORK_NS)?;
             stage.gpu.synchronize()?;
             // The device is busy in the middle of it; the planted gap is what it has at both ends.
-            let cause = &["cuda.sync", "host.cpu.user", "cuda.launch", "gpu.submit_latency"];
-            stage.truth.planted(start, now_ns(), cause, None);
+            stage.truth.planted(start, now_ns(), &["cuda.sync", "cuda.launch", "gpu.submit_latency"], None);
+            stage.truth.along_with("host.cpu.user");
             stage.truth.enabled_by("cuStreamSynchronize");
         }
         Ok(())
