@@ -17,7 +17,7 @@ r, w = os.pipe()
 worker = os.fork()
 if worker == 0:
     os.close(r)
-    time.sleep(0.05)
+    time.sleep(0.5) # long enough for the other end of its pipe to be looked up, also on a machine under load
     fd = os.open(path, os.O_RDONLY)
     os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
     n = 0
