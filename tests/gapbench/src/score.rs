@@ -75,6 +75,10 @@ pub struct Score {
 
 /// The bar for recall, precision, thread and enabler.
 pub const ENOUGH: f64 = 0.95;
+/// The bar for recall on a machine that does other things meanwhile.
+const ENOUGH_ON_A_BUSY_MACHINE: f64 = 0.7;
+/// The bar for unknown time there.
+const UNKNOWN_ON_A_BUSY_MACHINE: f64 = 0.15;
 /// The bar for unknown time.
 pub const UNKNOWN_AT_MOST: f64 = 0.01;
 
@@ -87,6 +91,17 @@ impl Score {
             && self.unknown <= UNKNOWN_AT_MOST
             && self.conservation_ns == 0
     }
+
+    /// The bar of the tests, which run on whatever machine there is: what another program took from the scenario there
+    /// is truly not what was planted, so recall and unknown time are held to less. A wrong label and a gap that does
+    /// not add up are wrong on any machine.
+    pub fn holds_on_a_busy_machine(&self) -> bool {
+        self.planted_ns > 0
+            && self.precision >= ENOUGH
+            && self.recall >= ENOUGH_ON_A_BUSY_MACHINE
+            && self.unknown <= UNKNOWN_ON_A_BUSY_MACHINE
+            && self.conservation_ns == 0
+    }
 }
 
 /// Scores the attribution of one recording.
@@ -95,7 +110,7 @@ pub fn score(gaps: &[Gap], segments: &[Segment], truth: &[Planted]) -> Score {
     let gap_ns: i64 = gaps.iter().map(|gap| gap.end - gap.start).sum();
     let planted = Intervals::union(truth.iter().map(|line| (line.start_ns, line.end_ns))).intersect(&gap_set);
     let plan = Plan::new(truth);
-    let right = right(segments, &plan, |segment, line| is_right(segment, line));
+    let right = right(segments, &plan, is_right);
     let primary = self::right(segments, &plan, is_planted_label);
     let labelled: i64 = segments
         .iter()
