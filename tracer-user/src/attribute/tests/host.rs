@@ -70,20 +70,21 @@ fn an_idle_pool_thread_is_not_blamed() {
 
 #[test]
 fn the_culprit_of_a_runnable_thread_is_who_held_the_cpu() {
-    let cases: [(&dyn Fn(&mut Scene), &str); 7] = [
+    type Case<'a> = (&'a dyn Fn(&mut Scene), &'a str);
+    let cases: [Case; 7] = [
         (
             &|scene| drop_ref(scene.off(MAIN, 1100, 1100, 2900).behind((300, 301), "hog", 1800)),
             "host.runq.contention 300/hog",
         ),
         (
             &|scene| {
-                scene.off(MAIN, 1100, 1100, 2900).behind((300, 301), "hog", 1800).state = "preempted".into()
+                scene.off(MAIN, 1100, 1100, 2900).behind((300, 301), "hog", 1800).state = "preempted".into();
             },
             "host.runq.preempted 300/hog",
         ),
         (
             &|scene| {
-                scene.off(MAIN, 1100, 1100, 2900).behind((100, 140), "omp", 1800).state = "preempted".into()
+                scene.off(MAIN, 1100, 1100, 2900).behind((100, 140), "omp", 1800).state = "preempted".into();
             },
             "host.runq.oversubscribed 100/omp",
         ),

@@ -139,7 +139,7 @@ mod tests {
     fn tell(losses: &mut Losses, header: &RingHeader, seconds: i64) -> Vec<GpuRow> {
         let mut rows = Vec::new();
         losses.tell(header, Pid(7), MonoNs(seconds * SECOND - 5), MonoNs(seconds * SECOND), &mut |row| {
-            rows.push(row)
+            rows.push(row);
         });
         rows
     }
