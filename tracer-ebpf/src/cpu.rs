@@ -80,6 +80,9 @@ pub struct CpuState {
     pub slices: u32,
     /// When the present task came, 0 if unknown.
     pub since_ns: u64,
+    /// The present task as its switch-in told it: its `task_struct`, and its thread.
+    pub task: u64,
+    pub tid: u32,
     /// Block requests numbered so far, by how many interrupts the CPU was in: one that interrupts another never takes
     /// the same number.
     pub requests: [u64; FRAMES as usize],
@@ -89,6 +92,7 @@ pub struct CpuState {
     pub epoch: u32,
     /// The culprit's slice, counted back from the last.
     pub best_back: u32,
+    pub padding: u32,
 }
 
 /// This CPU's state. Programs on one CPU may interrupt each other, in the order in which the frames nest.

@@ -4,7 +4,7 @@ use core::arch::asm;
 use core::mem::MaybeUninit;
 
 use aya_ebpf::helpers::generated::{
-    bpf_get_current_comm, bpf_get_current_pid_tgid, bpf_get_current_task_btf, bpf_get_smp_processor_id,
+    bpf_get_current_comm, bpf_get_current_pid_tgid, bpf_get_current_task, bpf_get_current_task_btf, bpf_get_smp_processor_id,
     bpf_ktime_get_ns, bpf_probe_read_kernel,
 };
 use tracer_abi::kernel::{Offsets, THREAD_NAME_BYTES};
@@ -52,6 +52,13 @@ pub fn current_ids() -> (u32, u32) {
     // SAFETY: a helper without arguments.
     let both = unsafe { bpf_get_current_pid_tgid() };
     (both as u32, (both >> 32) as u32)
+}
+
+/// The current task's `task_struct`.
+#[inline(always)]
+pub fn current_task() -> u64 {
+    // SAFETY: a helper without arguments.
+    unsafe { bpf_get_current_task() }
 }
 
 /// Thread and process of a task.

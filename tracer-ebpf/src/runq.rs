@@ -2,6 +2,7 @@
 
 use tracer_abi::kernel::OffCpuRecord;
 
+use crate::config::off;
 use crate::cpu::{CpuState, HISTORY, SUMS, Slice};
 use crate::kernel;
 
@@ -15,17 +16,49 @@ pub unsafe fn push(cpu: *mut CpuState, now: u64, tid: u32, tgid: u32) {
     unsafe {
         let since = (*cpu).since_ns;
         (*cpu).since_ns = now;
+        // A task whose switch-in was not reported did not run since the last one that was.
+        if tid == 0 || since == 0 || tid != (*cpu).tid {
+            return;
+        }
+        let slice = add(cpu, since, now, tid, tgid);
+        kernel::current_comm(&raw mut (*slice).comm);
+    }
+}
+
+/// Notes that the task that came last has left the CPU by `now` without its switch having been reported.
+///
+/// # Safety
+/// As for [`push`].
+#[inline(always)]
+pub unsafe fn push_unreported(cpu: *mut CpuState, now: u64) {
+    // SAFETY: by the contract.
+    unsafe {
+        let (since, tid, task) = ((*cpu).since_ns, (*cpu).tid, (*cpu).task);
+        (*cpu).since_ns = now;
         if tid == 0 || since == 0 {
             return;
         }
+        let (now_tid, tgid) = kernel::task_ids(task);
+        // Its structure may serve another task by now.
+        if now_tid == tid {
+            let slice = add(cpu, since, now, tid, tgid);
+            (*slice).comm = kernel::field(task, off!(task_comm));
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn add(cpu: *mut CpuState, since: u64, now: u64, tid: u32, tgid: u32) -> *mut Slice {
+    // SAFETY: the caller's contract; the index is masked.
+    unsafe {
         let slices = (*cpu).slices;
         let slice = &raw mut (*cpu).history[kernel::masked(slices, HISTORY - 1)];
         (*slice).start_ns = since;
         (*slice).end_ns = now;
         (*slice).tid = tid;
         (*slice).tgid = tgid;
-        kernel::current_comm(&raw mut (*slice).comm);
         (*cpu).slices = slices + 1;
+        slice
     }
 }
 

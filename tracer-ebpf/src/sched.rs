@@ -55,6 +55,8 @@ fn switch(preempt: bool, next: u64, prev_state: u32) {
             leave(now, prev_tid, prev_tgid, preempt, prev_state);
         }
         let (next_tid, next_tgid) = kernel::task_ids(next);
+        (*cpu).task = next;
+        (*cpu).tid = next_tid;
         if next_tid != 0 {
             // A kernel thread that is not known yet has not slept under our eyes: nothing to write.
             if let Some(state) = threads::find_or_make(next_tid, next_tgid, First::Off, || 0) {
@@ -62,6 +64,36 @@ fn switch(preempt: bool, next: u64, prev_state: u32) {
             }
         }
     }
+}
+
+/// A task is back from the scheduler, in its own context (6.16 and later). `sched_switch` runs in the context of the task
+/// that leaves, and some kernels report nothing there for certain tasks (seen on a 6.18: those of its init process):
+/// here the task that follows one of them is caught.
+#[raw_tracepoint(tracepoint = "sched_exit_tp")]
+pub fn sched_exit_tp(ctx: RawTracePointContext) -> i32 {
+    let is_switch: u64 = ctx.arg(0);
+    if is_switch & 0xff == 0 {
+        return 0;
+    }
+    let Some(cpu) = cpu::this() else { return 0 };
+    let (tid, tgid) = kernel::current_ids();
+    // SAFETY: this CPU's element of the map.
+    unsafe {
+        if (*cpu).tid == tid || (*cpu).since_ns == 0 {
+            return 0;
+        }
+        let now = now_ns();
+        runq::push_unreported(cpu, now);
+        (*cpu).task = kernel::current_task();
+        (*cpu).tid = tid;
+        if tid != 0 {
+            // As in `switch`.
+            if let Some(state) = threads::find_or_make(tid, tgid, First::Off, || 0) {
+                come(cpu, now, state);
+            }
+        }
+    }
+    0
 }
 
 #[inline(always)]
@@ -120,8 +152,7 @@ unsafe fn read_object(state: *mut ThreadState, tgid: u32) {
 }
 
 /// Looks whether the current thread, which runs, is off the CPU by what is kept of it: then its switch-in was not
-/// reported. (Seen on 6.18: never for a task that follows one of certain processes. Programs can be skipped, too.) What
-/// runs often in a thread's own context asks this, so that little time stays uncertain.
+/// reported. (See [`sched_exit_tp`], which older kernels do not have. Programs can be skipped, too.) What runs often in a thread's own context asks this, so that little time stays uncertain.
 #[inline(always)]
 pub fn find_unseen_return(tid: u32) {
     if tid == 0 {

@@ -155,9 +155,10 @@ for _ in range(20):
         .filter(|request| request.file_inode == inode && request.cmd_flags & 0xff == 1)
         .map(|request| u64::from(request.bytes))
         .sum();
-    // The file's own metadata is written by the same call.
+    // At most a little more: the file's own metadata is written by the same call. Perhaps less: there are kernels that
+    // report nothing while certain tasks run (see `sched_exit_tp`), not even the interrupt that ends a request.
     assert!(
-        (20 << 20..21 << 20).contains(&written),
+        (17 << 20..21 << 20).contains(&written),
         "{written} of {} bytes written are the file's",
         20 << 20
     );

@@ -171,6 +171,7 @@ pub(super) fn detach(ebpf: &mut Ebpf, program: &str, link: RawTracePointLinkId) 
 
 fn is_for_this_kernel(spec: &ProgramSpec, btf: &Btf) -> bool {
     spec.only_on.is_none_or(|arch| arch == std::env::consts::ARCH)
+        && (!spec.supplement || btf.tracepoint_arguments(spec.tracepoint).is_some())
         && spec.arguments.is_none_or(|arguments| {
             btf.tracepoint_arguments(spec.tracepoint).is_some_and(|found| found == arguments)
         })

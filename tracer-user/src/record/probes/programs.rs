@@ -16,6 +16,8 @@ pub struct ProgramSpec {
     pub only_on: Option<&'static str>,
     /// The arguments of the tracepoint for which this program is written, where there is a program for others too.
     pub arguments: Option<&'static [&'static str]>,
+    /// It only makes better what another program does too: on a kernel without the tracepoint nothing is missing.
+    pub supplement: bool,
 }
 
 const fn essential(tracepoint: &'static str) -> ProgramSpec {
@@ -27,6 +29,7 @@ const fn essential(tracepoint: &'static str) -> ProgramSpec {
         unknowable: &["*"],
         only_on: None,
         arguments: None,
+        supplement: false,
     }
 }
 
@@ -103,6 +106,7 @@ pub const PROGRAMS: &[ProgramSpec] = &[
         arguments: Some(SWITCH_BEFORE_5_18),
         ..essential("sched_switch")
     },
+    ProgramSpec { supplement: true, ..optional("sched_exit_tp", &[]) },
 ];
 
 /// 5.18 and later (5.18.0 alone passes them in another order, and is refused).
