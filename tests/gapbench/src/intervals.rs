@@ -31,6 +31,18 @@ impl Intervals {
         overlapping.map(|(own_start, own_end)| end.min(*own_end) - start.max(*own_start)).sum()
     }
 
+    /// The parts of `[start, end)` that it does not have.
+    pub fn gaps_in(&self, start: i64, end: i64) -> impl Iterator<Item = (i64, i64)> {
+        let first = self.0.partition_point(|(_, own_end)| *own_end <= start);
+        let inside = self.0[first..].iter().take_while(move |(own_start, _)| *own_start < end);
+        let mut cursor = start;
+        inside.copied().chain([(end, end)]).filter_map(move |(own_start, own_end)| {
+            let part = (cursor, own_start);
+            cursor = own_end;
+            (part.0 < part.1).then_some(part)
+        })
+    }
+
     /// What both have.
     pub fn intersect(&self, other: &Self) -> Self {
         let mut both = Vec::new();
@@ -68,6 +80,16 @@ mod tests {
         assert_eq!(set.inside(10, 20), 0);
         assert_eq!(set.inside(-5, 100), 30);
         assert_eq!(set.inside(22, 23), 1);
+    }
+
+    #[test]
+    fn what_is_not_there_is_found() {
+        let set = Intervals::union([(0, 10), (20, 30), (40, 50)]);
+        let gaps = |start, end| set.gaps_in(start, end).collect::<Vec<_>>();
+        assert_eq!(gaps(5, 45), [(10, 20), (30, 40)]);
+        assert_eq!(gaps(-5, 60), [(-5, 0), (10, 20), (30, 40), (50, 60)]);
+        assert_eq!(gaps(22, 25), []);
+        assert_eq!(gaps(12, 15), [(12, 15)]);
     }
 
     #[test]

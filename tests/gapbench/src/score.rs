@@ -4,6 +4,8 @@
 //! - labelled time L: gap time with a planted cause (and object, where the truth names one), wherever it lies;
 //! - right time: what of P has the cause and object planted there;
 //! - recall = right / P, precision = right / L.
+//!
+//! Stalls that the workload marks as disturbed (the kernel took the CPU from it meanwhile) are left out of all three.
 
 use std::collections::BTreeMap;
 
@@ -71,12 +73,16 @@ pub struct Score {
     pub gaps: usize,
     /// P.
     pub planted_ns: i64,
+    /// How much of all planted gap time was disturbed, and so left out.
+    pub left_out: f64,
 }
 
 /// The bar for recall, precision, thread and enabler.
 pub const ENOUGH: f64 = 0.95;
 /// The bar for unknown time.
 pub const UNKNOWN_AT_MOST: f64 = 0.01;
+/// The bar for time left out: what remains must be most of it.
+pub const LEFT_OUT_AT_MOST: f64 = 0.25;
 
 impl Score {
     /// Whether it passes. A recording without planted gap time proves nothing and does not.
@@ -85,6 +91,7 @@ impl Score {
         self.planted_ns > 0
             && good.iter().all(|share| *share >= ENOUGH)
             && self.unknown <= UNKNOWN_AT_MOST
+            && self.left_out <= LEFT_OUT_AT_MOST
             && self.conservation_ns == 0
     }
 }
@@ -93,20 +100,33 @@ impl Score {
 pub fn score(gaps: &[Gap], segments: &[Segment], truth: &[Planted]) -> Score {
     let gap_set = Intervals::union(gaps.iter().map(|gap| (gap.start, gap.end)));
     let gap_ns: i64 = gaps.iter().map(|gap| gap.end - gap.start).sum();
-    let planted = Intervals::union(truth.iter().map(|line| (line.start_ns, line.end_ns))).intersect(&gap_set);
-    let plan = Plan::new(truth);
-    let right = right(segments, &plan, is_right);
-    let primary = self::right(segments, &plan, is_planted_label);
-    let labelled: i64 = segments
+    let (disturbed, clean): (Vec<Planted>, Vec<Planted>) =
+        truth.iter().cloned().partition(|line| line.disturbed);
+    let left_out = Intervals::union(disturbed.iter().map(|line| (line.start_ns, line.end_ns)));
+    let pieces: Vec<Segment> = segments
+        .iter()
+        .flat_map(|segment| {
+            let parts = left_out.gaps_in(segment.start, segment.end);
+            parts.map(|(start, end)| Segment { start, end, ..segment.clone() })
+        })
+        .collect();
+    let planted =
+        Intervals::union(clean.iter().flat_map(|line| left_out.gaps_in(line.start_ns, line.end_ns)))
+            .intersect(&gap_set);
+    let left_out_ns = left_out.intersect(&gap_set).length();
+    let plan = Plan::new(&clean);
+    let right = right(&pieces, &plan, is_right);
+    let primary = self::right(&pieces, &plan, is_planted_label);
+    let labelled: i64 = pieces
         .iter()
         .filter(|segment| plan.labels().any(|line| is_planted_label(segment, line)))
         .map(|segment| segment.end - segment.start)
         .sum();
-    let by_thread = self::right(segments, &plan, |segment, line| {
+    let by_thread = self::right(&pieces, &plan, |segment, line| {
         is_right(segment, line) && segment.pid == Some(line.pid) && segment.tid == Some(line.tid)
     });
     let with_thread =
-        self::right(segments, &plan, |segment, line| is_right(segment, line) && segment.tid.is_some());
+        self::right(&pieces, &plan, |segment, line| is_right(segment, line) && segment.tid.is_some());
     let part = |condition: &dyn Fn(&Segment) -> bool| -> i64 {
         segments.iter().filter(|segment| condition(segment)).map(|segment| segment.end - segment.start).sum()
     };
@@ -116,10 +136,11 @@ pub fn score(gaps: &[Gap], segments: &[Segment], truth: &[Planted]) -> Score {
         unknown: share(part(&|segment| segment.cause.starts_with("unknown")), gap_ns, 0.0),
         exact: share(part(&|segment| segment.exact), gap_ns, 0.0),
         thread: share(by_thread, with_thread, 1.0),
-        enabler: enabler(gaps, truth),
+        enabler: enabler(gaps, &clean),
         conservation_ns: conservation(gaps, segments),
         gaps: gaps.len(),
         planted_ns: planted.length(),
+        left_out: share(left_out_ns, left_out_ns + planted.length(), 0.0),
     }
 }
 
@@ -155,12 +176,7 @@ fn enabler(gaps: &[Gap], truth: &[Planted]) -> f64 {
         for line in plan.during(gap.start, gap.end) {
             let time = gap.end.min(line.end_ns) - gap.start.max(line.start_ns);
             all += time;
-            if gap
-                .enabler
-                .as_deref()
-                .zip(line.enabler.as_deref())
-                .is_some_and(|(is, wanted)| is.contains(wanted))
-            {
+            if names_enabler(gap, line) {
                 named += time;
             }
         }
@@ -196,9 +212,10 @@ fn share(part: i64, of: i64, without: f64) -> f64 {
 
 /// The causes that took planted time and were not planted, by time: what to look at when recall is low.
 pub fn wrong_labels(segments: &[Segment], truth: &[Planted]) -> Vec<(String, i64)> {
-    let planted = Intervals::union(truth.iter().map(|line| (line.start_ns, line.end_ns)));
+    let clean: Vec<Planted> = truth.iter().filter(|line| !line.disturbed).cloned().collect();
+    let planted = Intervals::union(clean.iter().map(|line| (line.start_ns, line.end_ns)));
     let mut by_label: BTreeMap<String, i64> = BTreeMap::new();
-    let plan = Plan::new(truth);
+    let plan = Plan::new(&clean);
     for segment in segments {
         let right = plan.during(segment.start, segment.end).any(|line| is_right(segment, line));
         let time = planted.inside(segment.start, segment.end);
@@ -222,6 +239,24 @@ pub fn stray_labels(segments: &[Segment], truth: &[Planted]) -> Vec<(String, i64
         }
     }
     largest(by_label)
+}
+
+/// The enablers of the gaps whose enabler is not the planted one, by planted time: what to look at when that share is low.
+pub fn other_enablers(gaps: &[Gap], truth: &[Planted]) -> Vec<(String, i64)> {
+    let with_enabler: Vec<Planted> = truth.iter().filter(|line| line.enabler.is_some()).cloned().collect();
+    let plan = Plan::new(&with_enabler);
+    let mut by_label: BTreeMap<String, i64> = BTreeMap::new();
+    for gap in gaps {
+        for line in plan.during(gap.start, gap.end).filter(|line| !names_enabler(gap, line)) {
+            let label = gap.enabler.clone().unwrap_or_else(|| "none".into());
+            *by_label.entry(label).or_default() += gap.end.min(line.end_ns) - gap.start.max(line.start_ns);
+        }
+    }
+    largest(by_label)
+}
+
+fn names_enabler(gap: &Gap, line: &Planted) -> bool {
+    gap.enabler.as_deref().zip(line.enabler.as_deref()).is_some_and(|(is, wanted)| is.contains(wanted))
 }
 
 fn label(segment: &Segment) -> String {
@@ -276,7 +311,17 @@ mod tests {
 
     fn planted(start_ns: i64, end_ns: i64, cause: &str) -> Planted {
         let cause = Causes::One(cause.into());
-        Planted { start_ns, end_ns, cause, also: None, object: None, enabler: None, pid: 1, tid: 2 }
+        Planted {
+            start_ns,
+            end_ns,
+            cause,
+            also: None,
+            object: None,
+            enabler: None,
+            disturbed: false,
+            pid: 1,
+            tid: 2,
+        }
     }
 
     fn close(left: f64, right: f64) -> bool {
@@ -313,6 +358,31 @@ mod tests {
         let segments = [segment(1, 0, 0, 40, "host.cpu.user"), segment(1, 1, 40, 100, "host.sleep")];
         let score = score(&gaps, &segments, &[planted(0, 100, "host.sleep")]);
         assert!(close(score.recall, 0.6) && close(score.precision, 1.0) && !score.passes());
+    }
+
+    #[test]
+    fn what_was_disturbed_counts_nowhere() {
+        let gaps = [gap(1, 0, 100), gap(2, 200, 220)];
+        let segments = [
+            segment(1, 0, 0, 100, "cuda.sync"),
+            segment(2, 0, 200, 205, "cuda.sync"),
+            segment(2, 1, 205, 220, "host.runq.preempted"),
+        ];
+        let mut second = planted(200, 220, "cuda.sync");
+        second.disturbed = true;
+        let score = score(&gaps, &segments, &[planted(0, 100, "cuda.sync"), second]);
+        assert!(close(score.recall, 1.0) && close(score.precision, 1.0) && score.passes(), "{score:?}");
+        assert!(close(score.left_out, 20.0 / 120.0) && score.planted_ns == 100, "{score:?}");
+    }
+
+    #[test]
+    fn a_recording_mostly_disturbed_does_not_pass() {
+        let gaps = [gap(1, 0, 100), gap(2, 200, 300)];
+        let segments = [segment(1, 0, 0, 100, "cuda.sync"), segment(2, 0, 200, 300, "cuda.sync")];
+        let mut second = planted(200, 300, "cuda.sync");
+        second.disturbed = true;
+        let score = score(&gaps, &segments, &[planted(0, 100, "cuda.sync"), second]);
+        assert!(close(score.recall, 1.0) && !score.passes(), "{score:?}");
     }
 
     #[test]

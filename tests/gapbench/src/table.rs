@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use crate::score::{ENOUGH, Score, UNKNOWN_AT_MOST};
+use crate::score::{ENOUGH, LEFT_OUT_AT_MOST, Score, UNKNOWN_AT_MOST};
 
 /// The result of one case in one mode.
 #[derive(Clone, Debug)]
@@ -46,6 +46,7 @@ struct JsonScore {
     conservation_ns: i64,
     gaps: usize,
     planted_ms: f64,
+    left_out: f64,
 }
 
 /// All outcomes as a JSON list.
@@ -69,6 +70,7 @@ pub fn json(outcomes: &[Outcome]) -> serde_json::Result<String> {
                 conservation_ns: score.conservation_ns,
                 gaps: score.gaps,
                 planted_ms: millis(score.planted_ns),
+                left_out: score.left_out,
             }),
             error: outcome.score.as_ref().err().map(String::as_str),
         })
@@ -86,8 +88,10 @@ pub fn markdown(outcomes: &[Outcome]) -> String {
         "unknown",
         "exact",
         "thread",
+        "enabler",
         "gaps",
         "planted ms",
+        "left out",
         "error ns",
         "",
     ];
@@ -101,8 +105,10 @@ pub fn markdown(outcomes: &[Outcome]) -> String {
                 format!("{:.4}", score.unknown),
                 format!("{:.3}", score.exact),
                 format!("{:.3}", score.thread),
+                format!("{:.3}", score.enabler),
                 score.gaps.to_string(),
                 format!("{:.1}", millis(score.planted_ns)),
+                format!("{:.3}", score.left_out),
                 score.conservation_ns.to_string(),
                 verdict(outcome, score),
             ]);
@@ -129,6 +135,9 @@ fn verdict(outcome: &Outcome, score: &Score) -> String {
         low.into_iter().filter(|(_, share)| *share < ENOUGH).map(|(name, _)| name).collect();
     if score.unknown > UNKNOWN_AT_MOST {
         why.push("unknown");
+    }
+    if score.left_out > LEFT_OUT_AT_MOST {
+        why.push("disturbed");
     }
     if score.conservation_ns != 0 {
         why.push("conservation");

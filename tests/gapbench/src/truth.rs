@@ -21,6 +21,9 @@ pub struct Planted {
     pub object: Option<String>,
     /// The synchronising call that had emptied the queue.
     pub enabler: Option<String>,
+    /// Other programs took the CPU from it meanwhile, says the kernel: it is left out of all sums.
+    #[serde(default)]
+    pub disturbed: bool,
     /// The process that commits it.
     pub pid: i32,
     /// The thread that commits it.
@@ -121,6 +124,7 @@ mod tests {
             also: None,
             object: None,
             enabler: None,
+            disturbed: false,
             pid: 1,
             tid: 1,
         };

@@ -24,6 +24,16 @@ pub fn elsewhere() -> usize {
     0
 }
 
+/// How often the calling thread was taken off its CPU against its will, by the kernel's own count.
+#[must_use]
+pub fn involuntary_switches() -> i64 {
+    // SAFETY: an all-zero rusage is a value.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: `usage` is writable. The call cannot fail with these arguments.
+    unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
+    usage.ru_nivcsw
+}
+
 /// Gives the thread that has just woken this one the time to reach its wait. On a busy machine both may be on one CPU; the
 /// waker would then be preempted by what follows, and not wait for it.
 pub fn let_them_block() {

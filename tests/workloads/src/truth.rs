@@ -27,6 +27,9 @@ pub struct Line {
     /// The synchronising call that had emptied the queue, if the act is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enabler: Option<&'static str>,
+    /// Other programs took the CPU from it meanwhile: what happened is not what was planted.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub disturbed: bool,
     /// The process that commits it.
     pub pid: u32,
     /// The thread that commits it.
@@ -66,6 +69,7 @@ impl Truth {
             also: None,
             object,
             enabler: None,
+            disturbed: false,
             pid,
             tid,
             rank: 0,
@@ -83,6 +87,13 @@ impl Truth {
     pub fn enabled_by(&mut self, call: &'static str) {
         if let Some(line) = self.lines.last_mut() {
             line.enabler = Some(call);
+        }
+    }
+
+    /// Says of the last line that other programs took the CPU from it meanwhile.
+    pub fn disturbed(&mut self) {
+        if let Some(line) = self.lines.last_mut() {
+            line.disturbed = true;
         }
     }
 

@@ -1,7 +1,12 @@
-//! One short-lived process after the other.
+//! One short-lived process after the other, several hundred a second.
 
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Between two: without it most of the two CPUs would go into making processes, and the planted stall would truly be a
+/// wait for a CPU.
+const PAUSE: Duration = Duration::from_millis(2);
 
 /// Runs until `end`.
 pub fn run(end: &AtomicBool) {
@@ -10,5 +15,6 @@ pub fn run(end: &AtomicBool) {
         if status.is_err() {
             break;
         }
+        std::thread::sleep(PAUSE);
     }
 }

@@ -2,10 +2,14 @@
 //! synchronisation to return, for the host to come from there to the launch call, for that call, and for what it launched
 //! to arrive. Which of these is how long is the machine's affair; what was planted is that the queue was empty, so the
 //! truth names the synchronisation as the enabler of the gap.
+//!
+//! Such a gap is microseconds long, and any program that takes the CPU for a moment is a large part of the sum: an act during
+//! which the kernel counts an involuntary switch is marked as disturbed.
 
 use anyhow::Result;
 
 use crate::clock::now_ns;
+use crate::cpu;
 use crate::stage::{Options, Stage};
 
 const KERNELS: u64 = 400;
@@ -13,6 +17,7 @@ const WORK_NS: u64 = 20_000;
 
 pub fn run(options: &Options) -> Result<()> {
     Stage::open(options)?.pinned().rounds(|stage, _| {
+        let mut switches = cpu::involuntary_switches();
         for _ in 0..KERNELS {
             let start = now_ns();
             stage.gpu.kernel(WORK_NS)?;
@@ -21,6 +26,10 @@ pub fn run(options: &Options) -> Result<()> {
             stage.truth.planted(start, now_ns(), &["cuda.sync", "cuda.launch", "gpu.submit_latency"], None);
             stage.truth.along_with("host.cpu.user");
             stage.truth.enabled_by("cuStreamSynchronize");
+            let before = std::mem::replace(&mut switches, cpu::involuntary_switches());
+            if switches != before {
+                stage.truth.disturbed();
+            }
         }
         Ok(())
     })
