@@ -22,6 +22,9 @@ pub struct AttachArgs {
     /// Stop after so long (30s, 2m); without it: on Ctrl-C, or when the process ends.
     #[arg(long, short, value_name = "TIME", value_parser = parse_duration)]
     pub duration: Option<Duration>,
+    /// System calls that neither block nor last this long are counted, not written one by one (1ns: write all).
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "10us")]
+    pub calls_over: Duration,
     /// Record only: neither analyse nor report.
     #[arg(long)]
     pub no_report: bool,
@@ -36,6 +39,7 @@ pub fn run(args: &AttachArgs, ui: &Ui) -> Result<ExitStatus> {
         target: Target::Attach(Pid(args.pid)),
         output: args.output.clone(),
         duration: args.duration,
+        calls_over: args.calls_over,
         owner: owner(),
     };
     let until = if args.duration.is_some() { "" } else { " until Ctrl-C" };

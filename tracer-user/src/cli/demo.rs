@@ -9,6 +9,7 @@ use clap::Args;
 
 use super::run::{self, RunArgs};
 use super::{ExitStatus, Failure, OrFail as _, Result, Ui};
+use crate::record::CALLS_OVER;
 
 /// The program of the demo: file name and text.
 const PROGRAM: [(&str, &str); 3] = [
@@ -62,7 +63,10 @@ pub fn run(args: &DemoArgs, ui: &Ui) -> Result<ExitStatus> {
         args.steps.to_string().into(),
     ]);
     let output = args.output.clone().unwrap_or_else(|| "demo.gtrace".into());
-    run::run(&RunArgs { output: Some(output), duration: None, no_report: false, command }, ui)
+    run::run(
+        &RunArgs { output: Some(output), duration: None, calls_over: CALLS_OVER, no_report: false, command },
+        ui,
+    )
 }
 
 /// The user's own cache: nobody else can have put anything there, and it lies on a disk.

@@ -20,6 +20,9 @@ pub struct RunArgs {
     /// Stop recording after so long (30s, 2m); the command goes on.
     #[arg(long, short, value_name = "TIME", value_parser = parse_duration)]
     pub duration: Option<Duration>,
+    /// System calls that neither block nor last this long are counted, not written one by one (1ns: write all).
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "10us")]
+    pub calls_over: Duration,
     /// Record only: neither analyse nor report.
     #[arg(long)]
     pub no_report: bool,
@@ -48,6 +51,7 @@ pub fn run(args: &RunArgs, ui: &Ui) -> Result<ExitStatus> {
         target: Target::Run(line),
         output: args.output.clone(),
         duration: args.duration,
+        calls_over: args.calls_over,
         owner: owner(),
     };
     let recorded = match record(&request, &mut |notice| announce(notice, ui, " until it ends")) {

@@ -26,4 +26,4 @@ pub mod syscall;
 pub mod tree;
 
 pub use error::RecordError;
-pub use session::{Notice, Recorded, Request, Target, exit_code, record};
+pub use session::{CALLS_OVER, Notice, Recorded, Request, Target, exit_code, record};

@@ -10,17 +10,52 @@ use super::recorder::Recorder;
 use crate::beside::Beside;
 use crate::place::Place;
 
-/// A loop: its name, how often it runs, what one operation is.
-pub const LOOPS: [(&str, u64, &str); 5] = [
-    ("getppid", 3_000_000, "the shortest system call: counted, not emitted"),
-    ("pread", 1_500_000, "pread of 512 cached bytes: counted, not emitted"),
-    (
+/// A loop.
+pub struct Spec {
+    /// Its name in the table.
+    pub name: &'static str,
+    /// The loop of `workloads micro`.
+    mode: &'static str,
+    /// How often it runs.
+    count: u64,
+    /// What one operation is.
+    what: &'static str,
+    /// What `gtrace` is told beside the process and the bundle.
+    options: &'static [&'static str],
+}
+
+const fn plain(name: &'static str, count: u64, what: &'static str) -> Spec {
+    Spec { name, mode: name, count, what, options: &[] }
+}
+
+/// Every call of the loop becomes a row.
+const EMIT: &[&str] = &["--calls-over", "1ns"];
+
+/// What is measured.
+pub const LOOPS: [Spec; 7] = [
+    plain("getppid", 3_000_000, "the shortest system call: counted, not emitted"),
+    Spec {
+        name: "getppid-emitted",
+        mode: "getppid",
+        count: 1_000_000,
+        what: "the same, each emitted (--calls-over 1ns)",
+        options: EMIT,
+    },
+    plain("pread", 1_500_000, "pread of 512 cached bytes: counted, not emitted"),
+    Spec {
+        name: "pread-emitted",
+        mode: "pread",
+        count: 750_000,
+        what: "the same, each emitted",
+        options: EMIT,
+    },
+    plain(
         "pingpong",
         100_000,
         "a pipe round trip between two processes on one CPU: 2 calls that block, each emitted, and 2 switches",
     ),
-    ("scan", 100_000, "open, fstat, read, close of a small cached file"),
-    ("cpu", 150_000, "computing in user code"),
+    plain("scan", 100_000, "open, fstat, read, close of a small cached file"),
+    plain("cpu", 150_000, "computing in user code"),
 ];
 
 /// The result of one loop.
@@ -45,26 +80,23 @@ pub struct Measured {
 ///
 /// # Errors
 /// A program cannot be started or fails.
-pub fn measure(
-    place: &Place,
-    (name, count, what): (&'static str, u64, &'static str),
-    pairs: u32,
-) -> Result<Measured> {
+pub fn measure(place: &Place, spec: &Spec, pairs: u32) -> Result<Measured> {
+    let &Spec { name, mode, count, what, options } = spec;
     let (mut plain, mut beside, mut own_ratios) = (Vec::new(), Vec::new(), Vec::new());
     let (mut lost, mut memory) = (0, 0);
     let bundle = place.work.join(format!("cost-{name}.gtrace"));
     for _ in 0..pairs {
-        let without = Loop::start(place, name, count)?.time()?;
+        let without = Loop::start(place, mode, count)?.time()?;
         plain.push(without);
 
         let other = Loop::start(place, "getppid", 1)?;
-        let recorder = Recorder::attach(place, other.pid(), &bundle)?;
-        beside.push((Loop::start(place, name, count)?.time()?, without));
+        let recorder = Recorder::attach(place, other.pid(), &bundle, options)?;
+        beside.push((Loop::start(place, mode, count)?.time()?, without));
         recorder.end()?;
         drop(other);
 
-        let mut own = Loop::start(place, name, count)?;
-        let recorder = Recorder::attach(place, own.pid(), &bundle)?;
+        let mut own = Loop::start(place, mode, count)?;
+        let recorder = Recorder::attach(place, own.pid(), &bundle, options)?;
         own_ratios.push((own.go()?, without));
         memory = memory.max(recorder.peak_memory().unwrap_or(0));
         lost += recorder.end()?.losses.values().sum::<u64>();

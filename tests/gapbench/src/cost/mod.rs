@@ -17,7 +17,7 @@ use crate::{docs, table};
 /// What to measure.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Parts to measure: getppid, pread, pingpong, scan, cpu, demo [default: all, and write the page]
+    /// Parts to measure: getppid, getppid-emitted, pread, pread-emitted, pingpong, scan, cpu, demo [default: all, and write the page]
     parts: Vec<String>,
     /// Pairs of measurements of each part
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
@@ -36,15 +36,15 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<ExitCode> {
     let wanted = |name: &str| args.parts.is_empty() || args.parts.iter().any(|part| part == name);
     let known =
-        |part: &&String| part.as_str() == "demo" || micro::LOOPS.iter().any(|(name, ..)| name == part);
+        |part: &&String| part.as_str() == "demo" || micro::LOOPS.iter().any(|spec| spec.name == *part);
     if let Some(unknown) = args.parts.iter().find(|part| !known(part)) {
         bail!("there is no part `{unknown}`");
     }
     std::fs::create_dir_all(args.place.data())
         .with_context(|| format!("cannot make {}", args.place.data().display()))?;
     let mut loops = Vec::new();
-    for part in micro::LOOPS.into_iter().filter(|(name, ..)| wanted(name)) {
-        eprintln!("cost: {}", part.0);
+    for part in micro::LOOPS.iter().filter(|spec| wanted(spec.name)) {
+        eprintln!("cost: {}", part.name);
         loops.push(micro::measure(&args.place, part, args.pairs)?);
     }
     let demo = if wanted("demo") {

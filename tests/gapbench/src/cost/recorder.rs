@@ -19,11 +19,11 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Attaches to a process, and waits until it records.
+    /// Attaches to a process with some more options, and waits until it records.
     ///
     /// # Errors
     /// It cannot be started or does not come up.
-    pub fn attach(place: &Place, pid: u32, bundle: &Path) -> Result<Self> {
+    pub fn attach(place: &Place, pid: u32, bundle: &Path, options: &[&str]) -> Result<Self> {
         if bundle.exists() {
             std::fs::remove_dir_all(bundle)
                 .with_context(|| format!("cannot remove the old {}", bundle.display()))?;
@@ -31,7 +31,7 @@ impl Recorder {
         let log = bundle.with_extension("log");
         let file = std::fs::File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
         let mut gtrace = place.program("gtrace");
-        gtrace.arg("attach").arg(pid.to_string()).arg("-o").arg(bundle).arg("--no-report");
+        gtrace.arg("attach").arg(pid.to_string()).arg("-o").arg(bundle).arg("--no-report").args(options);
         gtrace.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
         let mut child = gtrace.spawn().context("cannot start gtrace")?;
         let began = Instant::now();

@@ -16,6 +16,7 @@ use super::maps::{PodConfig, PodOffsets};
 use super::offsets;
 use super::programs::{PROGRAMS, ProgramSpec};
 use super::session::{self, Probes};
+use crate::record::CALLS_OVER;
 use crate::store::meta::ProbeStatus;
 
 include!(concat!(env!("OUT_DIR"), "/bpf_object.rs"));
@@ -43,7 +44,7 @@ pub struct LoadConfig {
 impl Default for LoadConfig {
     fn default() -> Self {
         Self {
-            fast_syscall_ns: 10_000,
+            fast_syscall_ns: CALLS_OVER.as_nanos() as u64,
             kernel_threads: true,
             ring_bytes: 64 << 20,
             max_threads: DEFAULT_THREADS,

@@ -43,6 +43,9 @@ pub enum Target {
     Run(CommandLine),
 }
 
+/// System calls that neither block nor last this long are counted, not written one by one, unless told otherwise.
+pub const CALLS_OVER: Duration = Duration::from_micros(10);
+
 /// How to record it.
 #[derive(Clone, Debug)]
 pub struct Request {
@@ -52,6 +55,8 @@ pub struct Request {
     pub output: Option<PathBuf>,
     /// Ends the recording.
     pub duration: Option<Duration>,
+    /// System calls that neither block nor last this long are counted, not written one by one.
+    pub calls_over: Duration,
     /// Whom the bundle is given to.
     pub owner: Option<Owner>,
 }
@@ -125,7 +130,10 @@ pub fn record(request: &Request, notify: &mut dyn FnMut(Notice)) -> Result<Recor
         (Target::Run(_), held) => held.as_ref().map_or(Pid(0), HeldCommand::pid),
     };
     let handle = ProcessHandle::open(root)?;
-    let mut probes = Probes::load(&LoadConfig::default())?;
+    let mut probes = Probes::load(&LoadConfig {
+        fast_syscall_ns: u64::try_from(request.calls_over.as_nanos()).unwrap_or(u64::MAX),
+        ..LoadConfig::default()
+    })?;
     let started = clocks::monotonic();
     let clock = clocks::sample_realtime();
     let mut tree = Tree::new(started);
