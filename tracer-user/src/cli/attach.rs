@@ -25,6 +25,9 @@ pub struct AttachArgs {
     /// System calls that neither block nor last this long are counted, not written one by one (1ns: write all).
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "10us")]
     pub calls_over: Duration,
+    /// Bring nothing into the process: the GPU side is recorded only if it was started with gtrace's shim.
+    #[arg(long)]
+    pub no_cupti: bool,
     /// Record only: neither analyse nor report.
     #[arg(long)]
     pub no_report: bool,
@@ -40,6 +43,7 @@ pub fn run(args: &AttachArgs, ui: &Ui) -> Result<ExitStatus> {
         output: args.output.clone(),
         duration: args.duration,
         calls_over: args.calls_over,
+        inject: !args.no_cupti,
         owner: owner(),
     };
     let until = if args.duration.is_some() { "" } else { " until Ctrl-C" };

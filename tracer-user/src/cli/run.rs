@@ -52,6 +52,7 @@ pub fn run(args: &RunArgs, ui: &Ui) -> Result<ExitStatus> {
         output: args.output.clone(),
         duration: args.duration,
         calls_over: args.calls_over,
+        inject: false,
         owner: owner(),
     };
     let recorded = match record(&request, &mut |notice| announce(notice, ui, " until it ends")) {

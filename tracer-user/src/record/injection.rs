@@ -43,6 +43,16 @@ pub fn variable() -> Result<Option<(OsString, OsString)>, Obstacle> {
     choose(present, named, program.as_deref().and_then(Path::parent))
 }
 
+/// gtrace's library.
+///
+/// # Errors
+/// It is not where it should be.
+pub fn library() -> Result<PathBuf, Obstacle> {
+    let named = std::env::var_os(OVERRIDE).filter(|named| !named.is_empty()).map(PathBuf::from);
+    let program = std::env::current_exe().ok();
+    find(named, program.as_deref().and_then(Path::parent))
+}
+
 fn choose(
     present: Option<PathBuf>,
     named: Option<PathBuf>,
@@ -52,6 +62,10 @@ fn choose(
         let ours = present.file_name().is_some_and(|name| name == LIBRARY);
         return if ours { Ok(None) } else { Err(Obstacle::Taken(present)) };
     }
+    Ok(Some((VARIABLE.into(), find(named, folder)?.into())))
+}
+
+fn find(named: Option<PathBuf>, folder: Option<&Path>) -> Result<PathBuf, Obstacle> {
     let shim = match named {
         Some(named) if named.is_file() => named,
         Some(named) => return Err(Obstacle::NamedShimMissing(named)),
@@ -62,8 +76,7 @@ fn choose(
             .ok_or(Obstacle::NoShim)?,
     };
     // The command may change its working directory before it loads CUDA.
-    let shim = shim.canonicalize().unwrap_or(shim);
-    Ok(Some((VARIABLE.into(), shim.into())))
+    Ok(shim.canonicalize().unwrap_or(shim))
 }
 
 #[cfg(test)]

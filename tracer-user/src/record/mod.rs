@@ -11,6 +11,7 @@ pub mod clocks;
 mod describe;
 mod error;
 pub mod gpu;
+pub mod inject;
 pub mod injection;
 pub mod launch;
 mod losses;

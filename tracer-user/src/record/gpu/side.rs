@@ -154,6 +154,11 @@ impl GpuSide {
         self.ended.iter().cloned().chain(self.processes.iter().map(Process::describe)).collect()
     }
 
+    /// The processes whose rings are read, or will be as soon as they are ready.
+    pub fn pids(&self) -> impl Iterator<Item = Pid> + '_ {
+        self.processes.iter().map(|process| process.pid).chain(self.pending.iter().map(|(pid, ..)| *pid))
+    }
+
     /// The GPUs that were seen.
     #[must_use]
     pub fn gpus(&self) -> Vec<GpuInfo> {

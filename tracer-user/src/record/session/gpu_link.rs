@@ -6,7 +6,8 @@ use std::time::Duration;
 use tracer_abi::kernel::MemfdRecord;
 
 use super::Notice;
-use crate::event::Pid;
+use super::injector::Injector;
+use crate::event::{MonoNs, Pid};
 use crate::record::gpu::{GpuRow, GpuSide, maps_cuda};
 use crate::record::injection;
 use crate::record::tree::Tree;
@@ -21,19 +22,34 @@ const MAX_NAMED: usize = 4;
 #[derive(Default)]
 pub struct GpuLink {
     side: GpuSide,
-    /// Processes that had the CUDA driver loaded when they were attached to.
+    /// Processes that have the CUDA driver loaded.
     cuda: BTreeSet<Pid>,
+    /// Brings the shim into processes that run already.
+    injector: Option<Injector>,
     announced: bool,
     problems: Vec<String>,
     rows: u64,
 }
 
 impl GpuLink {
-    /// Looks for the rings of a tree that lives already, and for processes that use CUDA without one.
-    pub fn attach(&mut self, tree: &Tree) {
+    /// Looks for the rings of a tree that lives already, and for processes that use CUDA without one. `inject`: brings
+    /// the shim into these, now and when others come to use CUDA.
+    pub fn attach(&mut self, tree: &Tree, inject: bool, now: MonoNs) {
+        self.injector = inject.then(Injector::new);
+        self.scan(tree);
+        if inject {
+            self.inject(tree, now);
+        } else {
+            self.cuda.extend(tree.members().filter(|&pid| maps_cuda(pid)));
+        }
+    }
+
+    /// Brings the shim into processes that use CUDA by now.
+    pub fn inject(&mut self, tree: &Tree, now: MonoNs) {
+        let Some(injector) = &mut self.injector else { return };
         let members: Vec<Pid> = tree.members().collect();
-        self.side.scan(members.iter().copied());
-        self.cuda.extend(members.into_iter().filter(|&pid| maps_cuda(pid)));
+        let with_ring = self.side.pids().collect();
+        injector.look(&members, &with_ring, &mut self.cuda, now);
     }
 
     /// Looks once more: a process may have been forked while the tree was taken in.
@@ -99,7 +115,15 @@ impl GpuLink {
         let with_ring: BTreeSet<Pid> = meta.gpu_processes.iter().map(|process| Pid(process.pid)).collect();
         let without: Vec<Pid> = self.cuda.difference(&with_ring).copied().collect();
         if !without.is_empty() {
-            return Some(not_injected(&without));
+            let refusal = self.injector.as_ref().and_then(|injector| injector.refusal(&without));
+            return Some(match (refusal, &self.injector) {
+                (Some(refusal), _) => format!("GPU side not attached: {refusal}"),
+                (None, Some(_)) => format!(
+                    "GPU side not attached: gtrace's library is in process {}, but its ring did not come up",
+                    named(&without)
+                ),
+                (None, None) => not_injected(&without),
+            });
         }
         if let Some(problem) = self.problems.first() {
             return Some(format!("GPU side not attached: {problem}"));
@@ -127,18 +151,22 @@ impl GpuLink {
 
 /// The sentence for processes that use CUDA and have no shim.
 fn not_injected(pids: &[Pid]) -> String {
+    let (noun, verb) = if pids.len() == 1 { ("process", "was") } else { ("processes", "were") };
+    format!(
+        "GPU side not attached: {noun} {} {verb} started without gtrace's shim; leave out --no-cupti, or \
+         start the program with {}=…/{}",
+        named(pids),
+        injection::VARIABLE,
+        injection::LIBRARY
+    )
+}
+
+fn named(pids: &[Pid]) -> String {
     let mut names: Vec<String> = pids.iter().take(MAX_NAMED).map(ToString::to_string).collect();
     if pids.len() > MAX_NAMED {
         names.push("…".to_owned());
     }
-    let (noun, verb) = if pids.len() == 1 { ("process", "was") } else { ("processes", "were") };
-    format!(
-        "GPU side not attached: {noun} {} {verb} started without gtrace's shim; start the program under `gtrace run`, or \
-         with {}=…/{}; live injection is not in this version",
-        names.join(", "),
-        injection::VARIABLE,
-        injection::LIBRARY
-    )
+    names.join(", ")
 }
 
 fn push(row: GpuRow, rows: &mut u64, writer: &mut BundleWriter) {

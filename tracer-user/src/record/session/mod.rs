@@ -6,6 +6,7 @@
 
 mod command;
 mod gpu_link;
+mod injector;
 mod live;
 mod name;
 
@@ -57,6 +58,8 @@ pub struct Request {
     pub duration: Option<Duration>,
     /// System calls that neither block nor last this long are counted, not written one by one.
     pub calls_over: Duration,
+    /// Bring the shim into processes that run already.
+    pub inject: bool,
     /// Whom the bundle is given to.
     pub owner: Option<Owner>,
 }
@@ -146,7 +149,7 @@ pub fn record(request: &Request, notify: &mut dyn FnMut(Notice)) -> Result<Recor
     }
     // Before the bundle is made: the shims need a moment to begin, too.
     let mut gpu = GpuLink::default();
-    gpu.attach(&tree);
+    gpu.attach(&tree, request.inject, clocks::monotonic());
     let (processes, threads) = tree.living();
     let found = processes.iter().find(|process| process.pid == root);
     let name = match &request.target {
