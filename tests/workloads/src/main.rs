@@ -5,6 +5,7 @@
 //! workloads run SCENARIO [--rounds N] [--data DIR] [--peer ADDRESS] [--neighbour KIND]
 //! workloads peer | compete | hammer --data DIR      beside a scenario, outside the recording
 //! workloads micro MODE COUNT CPU [DIR]               for measuring what recording costs
+//! workloads restless [THREADS]                       notices if anything of it is touched
 //! ```
 //!
 //! Each prints `READY …` once it is under way.
@@ -15,6 +16,7 @@ mod files;
 mod gpu;
 mod micro;
 mod neighbour;
+mod restless;
 mod scenario;
 mod stage;
 mod truth;
@@ -41,7 +43,7 @@ fn main() -> ExitCode {
 
 fn dispatch(arguments: &[String]) -> Result<()> {
     let (command, rest) =
-        arguments.split_first().context("say what: list, run, peer, compete, hammer or micro")?;
+        arguments.split_first().context("say what: list, run, peer, compete, hammer, micro or restless")?;
     match command.as_str() {
         "list" => {
             for (name, _) in scenario::SCENARIOS {
@@ -58,6 +60,7 @@ fn dispatch(arguments: &[String]) -> Result<()> {
         "compete" => scenario::run_queue::compete(),
         "hammer" => neighbour::hammer_disk(&options(rest)?.data),
         "micro" => micro::run(rest),
+        "restless" => restless::run(rest),
         other => bail!("there is no command `{other}`"),
     }
 }

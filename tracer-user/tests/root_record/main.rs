@@ -7,5 +7,6 @@ mod attach;
 mod chain;
 mod endings;
 mod gtrace;
+mod inject;
 mod refusals;
 mod timeline;

@@ -217,8 +217,9 @@ impl Session {
         // The GPU side first: the host side then covers all the time that GPU records are from.
         self.gpu.finish(self.assembler.tree_mut(), &mut self.writer);
         // Probes are detached one by one, which takes a while: what happens meanwhile is half seen, and left out.
+        // Not until the ring is empty: a target may fill it as fast as it is emptied.
         let ended = clocks::monotonic();
-        while self.drain() >= BATCH {}
+        self.drain();
         self.assembler.end_at(ended);
         self.probes.stop();
         while self.drain() >= BATCH {}

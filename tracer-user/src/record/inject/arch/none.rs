@@ -42,10 +42,6 @@ impl Registers {
     pub fn call_instruction(&self) -> u64 {
         0
     }
-    /// What a call returned.
-    pub fn result(&self) -> i64 {
-        0
-    }
     /// Makes the present call none.
     pub fn skip_call(&mut self) {}
 }

@@ -33,8 +33,6 @@ const NR_MEMFD_CREATE: u32 = 319;
 /// Results with which the kernel marks a call that it will make again (`include/linux/errno.h`): ERESTARTSYS,
 /// ERESTARTNOINTR, ERESTARTNOHAND, ERESTART_RESTARTBLOCK.
 const RESTARTS: [i64; 4] = [-512, -513, -514, -516];
-const RESTART_BLOCK: i64 = -516;
-const EINTR: i64 = 4;
 
 /// Registers of a stopped thread, as `NT_PRSTATUS` has them.
 #[derive(Clone, Copy, Debug)]
@@ -78,11 +76,6 @@ impl Registers {
     /// The address of the instruction that made the call.
     pub fn call_instruction(&self) -> u64 {
         self.0.rip.wrapping_sub(2)
-    }
-
-    /// What a call returned.
-    pub fn result(&self) -> i64 {
-        self.0.rax as i64
     }
 
     /// Makes the call that the thread is about to make none.
@@ -181,13 +174,10 @@ pub fn frame(registers: &Registers, float: &[u8], mask: u64, address: u64) -> Ve
     let r = &registers.0;
     let (mut rax, mut rip) = (r.rax, r.rip);
     if RESTARTS.contains(&(rax as i64)) {
-        if rax as i64 == RESTART_BLOCK {
-            // What remains of its time is in the kernel, and lost by then.
-            rax = (-EINTR) as u64;
-        } else {
-            rax = r.orig_rax;
-            rip = registers.call_instruction();
-        }
+        // Also where the kernel would have gone on with what remains of the call's time, which it no longer knows: a wait
+        // that is too long is one that every program must expect, an interrupted one without a signal is not.
+        rax = r.orig_rax;
+        rip = registers.call_instruction();
     }
     let mut frame = Vec::with_capacity(FLOAT_AT + 512);
     let mut word = |value: u64| frame.extend_from_slice(&value.to_ne_bytes());
@@ -381,6 +371,6 @@ mod tests {
         assert_eq!((word(&built, FRAME_BYTES - 8), word(&built, 48 + 23 * 8)), (5, 4096 + FLOAT_AT as u64));
         registers.0.rax = (-516_i64) as u64;
         let built = frame(&registers, &[1; 512], 5, 4096);
-        assert_eq!((word(&built, 48 + 13 * 8) as i64, word(&built, 48 + 16 * 8)), (-4, 1000));
+        assert_eq!((word(&built, 48 + 13 * 8), word(&built, 48 + 16 * 8)), (7, 998));
     }
 }

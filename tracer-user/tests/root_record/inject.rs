@@ -1,0 +1,312 @@
+//! Bringing the shim into a running process. The process is one that checks every result of every call it makes.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Output, Stdio};
+
+use gtrace::store::Bundle;
+use gtrace::store::schema::GpuOp;
+
+use crate::gtrace::{gtrace, rows, wait_until};
+
+fn variable(name: &str) -> PathBuf {
+    PathBuf::from(
+        std::env::var_os(name).unwrap_or_else(|| panic!("{name} is not set: run `cargo xtask test`")),
+    )
+}
+
+fn shim() -> PathBuf {
+    variable("GTRACE_TEST_BIN_DIR").join("libgtrace_cupti.so")
+}
+
+/// A program with many threads that uses the simulated GPU and knows nothing of gtrace.
+struct Restless {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<std::process::ChildStdout>,
+}
+
+impl Restless {
+    fn start(threads: u32) -> Self {
+        Self::start_by(Command::new(program()).args(["restless", &threads.to_string()])).with_cuda()
+    }
+
+    /// Once it uses CUDA.
+    fn with_cuda(self) -> Self {
+        wait_until("it uses CUDA", || {
+            let maps = std::fs::read_to_string(format!("/proc/{}/maps", self.pid())).unwrap();
+            maps.contains("libcuda.so")
+        });
+        self
+    }
+
+    fn start_by(command: &mut Command) -> Self {
+        let mut child = command
+            .env("LD_LIBRARY_PATH", variable("GTRACE_SIM_PATH"))
+            .env_remove("CUDA_INJECTION64_PATH")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        assert!(line.starts_with("READY "), "{line}");
+        Self { input: child.stdin.take(), child, output }
+    }
+
+    fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Ends it; it must have seen nothing.
+    fn end(mut self) {
+        drop(self.input.take());
+        let mut text = String::new();
+        self.output.read_to_string(&mut text).unwrap();
+        assert!(self.child.wait().unwrap().success() && text.starts_with("RESTLESS ok"), "{text}");
+    }
+}
+
+impl Drop for Restless {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn program() -> PathBuf {
+    variable("GTRACE_TEST_BIN_DIR").join("workloads")
+}
+
+fn attach(pid: u32, bundle: &Path, duration: &str) -> Command {
+    let mut command = gtrace();
+    command
+        .args(["attach", &pid.to_string(), "--no-report", "--duration", duration, "-o"])
+        .arg(bundle)
+        .env("GTRACE_SHIM", shim());
+    command
+}
+
+/// The GPU side came up. (On a machine under load events may be lost, which the exit status says, too.)
+fn expect_gpu(what: &str, output: &Output) {
+    assert!(matches!(output.status.code(), Some(0 | 3)), "{what}: {}", said(output));
+    assert!(
+        said(output).contains("GPU side attached: records come from process"),
+        "{what}: {}",
+        said(output)
+    );
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn ops(bundle: &Path) -> usize {
+    rows::<GpuOp>(bundle).len()
+}
+
+/// What gtrace may leave in a process is the shim, its ring and its thread: once, however often it comes.
+fn belongings(pid: u32) -> (usize, usize, usize) {
+    let count = |folder: &str| std::fs::read_dir(format!("/proc/{pid}/{folder}")).unwrap().count();
+    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
+    let ours = maps.lines().filter(|line| line.contains("gtrace")).count();
+    (count("fd"), count("task"), ours)
+}
+
+#[test]
+#[ignore = "loads eBPF programs and traces a process, which needs root"]
+fn root_a_running_process_gets_a_gpu_side_and_sees_nothing() {
+    let target = Restless::start(64);
+    let folder = tempfile::tempdir().unwrap();
+    let first = folder.path().join("first.gtrace");
+    let output = attach(target.pid(), &first, "2s").output().unwrap();
+    expect_gpu("first", &output);
+    assert!(ops(&first) > 500, "{} kernels", ops(&first));
+    let meta = Bundle::open(&first).unwrap().meta().clone();
+    assert_eq!(meta.gpu_missing, None);
+    // Pipes of processes that are being started come and go: the least of a few looks.
+    let least = || {
+        (0..20)
+            .map(|_| {
+                std::thread::sleep(std::time::Duration::from_millis(7));
+                belongings(target.pid())
+            })
+            .min()
+            .unwrap()
+    };
+    let after_first = least();
+    assert!(after_first.2 > 0);
+    for round in 0..5 {
+        let again = folder.path().join(format!("again{round}.gtrace"));
+        let output = attach(target.pid(), &again, "1s").output().unwrap();
+        expect_gpu("again", &output);
+    }
+    let after_last = least();
+    assert_eq!((after_first.0, after_first.1, after_first.2), after_last, "descriptors, threads, mappings");
+    target.end();
+}
+
+#[test]
+#[ignore = "loads eBPF programs and traces a process, which needs root"]
+fn root_gtrace_can_be_killed_at_any_moment_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let places = [
+        "seized",
+        "written",
+        "entered",
+        "mapped",
+        "filled",
+        "memfd",
+        "library",
+        "loaded",
+        "returning",
+        "restored",
+    ];
+    for place in places {
+        let target = Restless::start(16);
+        let bundle = folder.path().join(format!("{place}.gtrace"));
+        let output = attach(target.pid(), &bundle, "1s").env("GTRACE_INJECT_FAULT", place).output().unwrap();
+        assert_eq!(output.status.code(), None, "{place}: it was to be killed: {}", said(&output));
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        let status = std::fs::read_to_string(format!("/proc/{}/status", target.pid())).unwrap();
+        assert!(status.contains("TracerPid:\t0"), "{place}: {status}");
+        // And a later one comes in.
+        let bundle = folder.path().join(format!("{place}-later.gtrace"));
+        let output = attach(target.pid(), &bundle, "1s").output().unwrap();
+        expect_gpu(place, &output);
+        target.end();
+    }
+}
+
+#[test]
+#[ignore = "loads eBPF programs and traces a process, which needs root"]
+fn root_a_process_in_namespaces_of_its_own_with_a_read_only_root_is_entered() {
+    let script =
+        "mount -t tmpfs -o noexec,nosuid tmpfs /tmp && mount -o remount,bind,ro / && exec \"$0\" restless 16";
+    let mut command = Command::new("unshare");
+    command
+        .args([
+            "--mount",
+            "--pid",
+            "--net",
+            "--user",
+            "--map-root-user",
+            "--fork",
+            "--mount-proc",
+            "sh",
+            "-c",
+            script,
+        ])
+        .arg(program());
+    let target = Restless::start_by(&mut command);
+    let folder = tempfile::tempdir().unwrap();
+    let bundle = folder.path().join("namespaces.gtrace");
+    let output = attach(target.pid(), &bundle, "2s").output().unwrap();
+    expect_gpu("namespaces", &output);
+    target.end();
+}
+
+#[test]
+#[ignore = "loads eBPF programs and traces a process, which needs root"]
+fn root_a_process_that_comes_to_use_cuda_later_is_entered() {
+    let mut command = Command::new("sh");
+    command.args([
+        "-c",
+        "echo READY now; sleep 2.5; \"$0\" restless 8 > /dev/null",
+        program().to_str().unwrap(),
+    ]);
+    let mut target = Restless::start_by(&mut command);
+    let folder = tempfile::tempdir().unwrap();
+    let bundle = folder.path().join("later.gtrace");
+    let output = attach(target.pid(), &bundle, "7s").output().unwrap();
+    expect_gpu("later", &output);
+    drop(target.input.take());
+    assert!(target.child.wait().unwrap().success());
+}
+
+/// `--no-cupti` leaves it alone.
+#[test]
+#[ignore = "loads eBPF programs, which needs root"]
+fn root_nothing_is_brought_in_when_that_is_not_wanted() {
+    let target = Restless::start(8);
+    let folder = tempfile::tempdir().unwrap();
+    let bundle = folder.path().join("none.gtrace");
+    let output = attach(target.pid(), &bundle, "500ms").arg("--no-cupti").output().unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+    assert!(said(&output).contains("was started without gtrace's shim"), "{}", said(&output));
+    assert_eq!((ops(&bundle), belongings(target.pid()).2), (0, 0));
+    target.end();
+}
+
+/// What must not be touched is not: it is said why, and the host side is recorded all the same.
+#[test]
+#[ignore = "loads eBPF programs and traces a process, which needs root"]
+fn root_refusals_name_their_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = |name: &str, target: &Restless, words: &str| {
+        let bundle = folder.path().join(format!("{name}.gtrace"));
+        let output = attach(target.pid(), &bundle, "500ms").output().unwrap();
+        assert_eq!(output.status.code(), Some(3), "{name}: {}", said(&output));
+        assert!(said(&output).contains(words), "{name}: {}", said(&output));
+        assert_eq!(belongings(target.pid()).2, 0, "{name}");
+    };
+
+    // A debugger has it.
+    let target = Restless::start(8);
+    let pid = target.pid() as libc::pid_t;
+    // SAFETY: numbers; the thread that seizes ends the tracing, below.
+    assert_eq!(unsafe { libc::ptrace(libc::PTRACE_SEIZE, pid, 0, 0) }, 0);
+    refused("traced", &target, "is traced by process");
+    drop(target);
+
+    // A filter that kills for memfd_create.
+    let mut command = Command::new(program());
+    command.args(["restless", "8"]);
+    kill_on(&mut command, libc::SYS_memfd_create as u32);
+    let target = Restless::start_by(&mut command).with_cuda();
+    refused("seccomp", &target, "its seccomp filter kills it");
+    target.end();
+}
+
+/// Lets a program be killed by its seccomp filter for one system call.
+fn kill_on(command: &mut Command, call: u32) {
+    use std::os::unix::process::CommandExt as _;
+    let op = |code: u16, jt, jf, k| libc::sock_filter { code, jt, jf, k };
+    let mut filter = [
+        op(0x20, 0, 0, 0),
+        op(0x15, 0, 1, call),
+        op(0x06, 0, 0, libc::SECCOMP_RET_KILL_PROCESS),
+        op(0x06, 0, 0, libc::SECCOMP_RET_ALLOW),
+    ];
+    // SAFETY: two system calls, in the child after the fork.
+    unsafe {
+        command.pre_exec(move || {
+            let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+            let set = libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+                && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) == 0;
+            if set { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+        });
+    }
+}
+
+/// Stopped by a signal, the process waits for nothing that could be entered; it stays stopped, and untouched.
+#[test]
+#[ignore = "loads eBPF programs and traces a process, which needs root"]
+fn root_a_stopped_process_stays_stopped() {
+    let target = Restless::start(8);
+    let pid = target.pid() as libc::pid_t;
+    // SAFETY: a signal to our own child.
+    unsafe { libc::kill(pid, libc::SIGSTOP) };
+    let state = || std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    wait_until("it is stopped", || state().contains("T (stopped)"));
+    let folder = tempfile::tempdir().unwrap();
+    let bundle = folder.path().join("stopped.gtrace");
+    let output = attach(target.pid(), &bundle, "1s").output().unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+    assert!(said(&output).contains("GPU side not attached"), "{}", said(&output));
+    assert!(state().contains("T (stopped)"), "{}", state());
+    // SAFETY: as above.
+    unsafe { libc::kill(pid, libc::SIGCONT) };
+    target.end();
+}
