@@ -197,8 +197,13 @@ pub fn interrupted(walker: &mut Walker, wait: &Wait, chain: Chain) {
     walker.emit(wait.time, chain, leaf);
 }
 
-/// Nobody was seen ending the wait.
+/// Nobody was seen ending the wait. A sleep needs nobody: only its own timer ends it, or a signal cuts it short.
 pub fn no_waker(walker: &mut Walker, wait: &Wait, chain: Chain) {
+    if wait.kind(&walker.timeline.names) == SystemCall::Sleep {
+        let mut leaf = wait.leaf(walker.timeline, Cause::HostSleep).inferred();
+        leaf.object = wait.end.syscall;
+        return walker.emit(wait.time, chain, leaf);
+    }
     let leaf = wait.leaf(walker.timeline, Cause::UnknownNoWaker).on(wait.end.syscall);
     walker.emit(wait.time, chain, leaf);
 }

@@ -208,6 +208,13 @@ fn nobody_seen_is_unknown() {
 }
 
 #[test]
+fn a_sleep_needs_nobody_to_end_it() {
+    let mut scene = waiting();
+    scene.off(MAIN, 1100, 2900, 2900).inside("clock_nanosleep", 1100);
+    expect(&scene, &["1100-2900 host.sleep clock_nanosleep (inferred)"]);
+}
+
+#[test]
 fn an_interrupt_of_unknown_purpose_is_unknown() {
     let mut scene = waiting();
     scene.off(MAIN, 1100, 2900, 2900).by_kind("irq", "irq 45 mystery").inside("futex", 1100);
