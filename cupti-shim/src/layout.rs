@@ -35,6 +35,8 @@ impl Version {
     pub const OVERHEAD_CORRELATION: Self = Self(21);
     /// CUDA 12.5: API calls are selected one by one.
     pub const SELECTED_CALLS: Self = Self(23);
+    /// CUDA 12.6: a process may replay graphs that it made before CUPTI was there.
+    pub const LATE_GRAPHS: Self = Self(24);
     /// CUDA 12.8: synchronisation records of queries can be left out.
     pub const ALL_SYNC_RECORDS: Self = Self(26);
     /// CUDA 12.9: CUPTI bears a NULL buffer.

@@ -13,6 +13,7 @@ use tracer_abi::shim::{Producer, RingHeader, ShimState};
 use crate::bind::{self, Refusal};
 use crate::clock;
 use crate::collector::Collector;
+use crate::layout::Version;
 use crate::lifecycle;
 use crate::ring;
 use crate::session::Session;
@@ -175,6 +176,10 @@ impl Worker {
             }
         }
         let Some(collector) = self.collector else { return };
+        let graphs = self.ring.header().reader.graph_launches.load(Relaxed);
+        if graphs > 0 && collector.version < Version::LATE_GRAPHS {
+            return refuse(self.ring.header(), &late_graphs(graphs));
+        }
         // Contexts may exist: CUPTI stays on its own clock.
         match Session::start(collector, token, false) {
             Ok(session) => self.session = Some(session),
@@ -188,6 +193,14 @@ impl Worker {
             session.flush(collector, true);
         }
     }
+}
+
+/// Why a process with graphs of its own is left alone by an old CUPTI.
+fn late_graphs(launches: u64) -> String {
+    format!(
+        "it replays CUDA graphs ({launches} in the second before), and CUPTI before CUDA 12.6 can crash a process that made \
+         them before it came: start the program under `gtrace run`"
+    )
 }
 
 /// Says in the ring's head why nothing is collected.

@@ -150,6 +150,8 @@ pub struct ReaderPart {
     pub readers: AtomicU64,
     /// Grows when the reader wants a flush now.
     pub flush_requests: AtomicU64,
+    /// How many CUDA graphs the process launched while the reader watched it, before its token was there.
+    pub graph_launches: AtomicU64,
 }
 
 /// A position on a cache line of its own.

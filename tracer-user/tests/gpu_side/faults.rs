@@ -1,6 +1,8 @@
 //! CUPTI's known defects: counted, said, never taken for work of the device.
 
-use super::target::{Target, record};
+use gtrace::record::gpu::GpuSide;
+
+use super::target::{Rows, Target, drain_until, find, record};
 
 pub const TESTS: &[(&str, fn())] = &[
     ("faults::untimed", untimed),
@@ -10,6 +12,7 @@ pub const TESTS: &[(&str, fn())] = &[
     ("faults::foreign_buffers", foreign_buffers),
     ("faults::dropped", dropped),
     ("faults::busy", busy),
+    ("faults::late_graphs", late_graphs),
     ("faults::errors", errors),
 ];
 
@@ -75,6 +78,23 @@ fn busy() {
         assert!(refused.contains("39"), "{refused}");
         assert_eq!(refused.contains("another-tool"), cuda == "13.3", "{refused}");
         assert!(rows.ops.is_empty() && !side.attached());
+    }
+}
+
+/// A process that replays graphs made before CUPTI came may crash under one before CUDA 12.6.
+fn late_graphs() {
+    for (cuda, collects) in [("12.4", false), ("13.0", true)] {
+        let target = Target::start("steps:4000", cuda, &[]);
+        let (mut side, mut rows) = (GpuSide::new(), Rows::default());
+        side.note_graph_launches(std::iter::once((target.pid(), 7)).collect());
+        find(&mut side, &target);
+        let decided = |side: &GpuSide, rows: &Rows| {
+            !rows.ops.is_empty() || side.processes().iter().any(|process| process.refused.is_some())
+        };
+        assert!(drain_until(&mut side, &mut rows, 20, decided), "{cuda}: neither records nor a reason");
+        let refused = side.processes()[0].refused.clone();
+        assert_eq!(refused.is_none(), collects, "{cuda}: {refused:?}");
+        assert!(refused.is_none_or(|reason| reason.contains("replays CUDA graphs (7 ")));
     }
 }
 

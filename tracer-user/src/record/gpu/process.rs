@@ -1,5 +1,6 @@
 //! One process with a ring.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use tracer_abi::shim::{ClockKind, Next, RecordKind, RingFault, RingHeader, SharedText, ShimState};
@@ -33,6 +34,8 @@ pub(super) struct Shared {
     pub(super) next_api: i64,
     pub(super) next_sync: i64,
     pub(super) next_overhead: i64,
+    /// Graphs that processes launched before their shims were claimed.
+    pub(super) graph_launches: BTreeMap<Pid, u64>,
 }
 
 /// One process with a ring.
@@ -61,6 +64,8 @@ pub(super) struct Process {
 impl Process {
     pub(super) fn new(pid: Pid, ring: Ring, shared: &Shared) -> Self {
         let header = ring.header();
+        let graphs = shared.graph_launches.get(&pid).copied().unwrap_or(0);
+        header.reader.graph_launches.store(graphs, Relaxed);
         let claim = Claim::new(header, shared.token);
         let now = shared.clocks.now();
         let mut losses = Losses::new(header, now);

@@ -1,6 +1,6 @@
 //! All processes with rings.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::os::fd::RawFd;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::thread;
@@ -71,6 +71,7 @@ impl GpuSide {
             next_api: 0,
             next_sync: 0,
             next_overhead: 0,
+            graph_launches: BTreeMap::new(),
         };
         Self {
             shared,
@@ -92,6 +93,11 @@ impl GpuSide {
             self.pending.push((pid, fd, Instant::now()));
         }
         self.open_pending();
+    }
+
+    /// Tells how many CUDA graphs processes were seen to launch. To be told before their rings are noticed.
+    pub fn note_graph_launches(&mut self, launches: BTreeMap<Pid, u64>) {
+        self.shared.graph_launches.extend(launches);
     }
 
     /// Looks for rings in these processes: one pass over their open files.

@@ -69,7 +69,27 @@ pub fn entry(bytes: &[u8], start: u64) -> Option<u64> {
 /// The address of an exported function.
 pub fn function(bytes: &[u8], start: u64, name: &str) -> Option<u64> {
     let (header, endian) = header(bytes)?;
-    let bias = bias(header, endian, bytes, start)?;
+    Some(value(bytes, name)?.wrapping_add(bias(header, endian, bytes, start)?))
+}
+
+/// Where an exported function lies in its file.
+pub fn function_offset(bytes: &[u8], name: &str) -> Option<u64> {
+    offset_of(bytes, value(bytes, name)?)
+}
+
+/// Where what is mapped at an address of the file's own counting lies in the file.
+fn offset_of(bytes: &[u8], address: u64) -> Option<u64> {
+    let (header, endian) = header(bytes)?;
+    let segment = header.program_headers(endian, bytes).ok()?.iter().find(|segment| {
+        segment.p_type(endian) == PT_LOAD
+            && address.checked_sub(segment.p_vaddr(endian)).is_some_and(|at| at < segment.p_filesz(endian))
+    })?;
+    segment.p_offset(endian).checked_add(address - segment.p_vaddr(endian))
+}
+
+/// The value of an exported function's symbol.
+fn value(bytes: &[u8], name: &str) -> Option<u64> {
+    let (header, endian) = header(bytes)?;
     let sections = header.sections(endian, bytes).ok()?;
     let symbols = sections.symbols(endian, bytes, object::elf::SHT_DYNSYM).ok()?;
     let found = symbols.iter().find(|symbol| {
@@ -77,18 +97,14 @@ pub fn function(bytes: &[u8], start: u64, name: &str) -> Option<u64> {
             && !symbol.is_undefined(endian)
             && symbol.name(endian, symbols.strings()).is_ok_and(|own| own == name.as_bytes())
     })?;
-    Some(found.st_value(endian).wrapping_add(bias))
+    Some(found.st_value(endian))
 }
 
 /// Bytes at an address of a mapped file, from the file.
 pub fn bytes_at<'a>(bytes: &'a [u8], start: u64, address: u64, length: u64) -> Option<&'a [u8]> {
     let (header, endian) = header(bytes)?;
     let wanted = address.wrapping_sub(bias(header, endian, bytes, start)?);
-    let segment = header.program_headers(endian, bytes).ok()?.iter().find(|segment| {
-        segment.p_type(endian) == PT_LOAD
-            && wanted.checked_sub(segment.p_vaddr(endian)).is_some_and(|at| at < segment.p_filesz(endian))
-    })?;
-    let offset = segment.p_offset(endian).checked_add(wanted - segment.p_vaddr(endian))?;
+    let offset = offset_of(bytes, wanted)?;
     bytes.read_bytes_at(offset, length).ok()
 }
 

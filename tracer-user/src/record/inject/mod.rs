@@ -17,6 +17,7 @@
 mod arch;
 mod elf;
 mod fault;
+pub mod graphs;
 mod refusal;
 mod scratch;
 mod seccomp;

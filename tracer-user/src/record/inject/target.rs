@@ -134,14 +134,18 @@ fn program(pid: Pid, files: &[Mapped]) -> Option<Mapped> {
     files.iter().find(|file| file.path == link).cloned()
 }
 
+/// The program's threads.
+pub fn threads(pid: Pid) -> Vec<(i32, std::path::PathBuf)> {
+    let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    tasks.flatten().filter_map(|task| Some((task.file_name().to_str()?.parse().ok()?, task.path()))).collect()
+}
+
 /// The program's threads that wait in a system call, with its number.
 pub fn waiting_threads(pid: Pid) -> Vec<(Tid, i64)> {
-    let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
-    tasks
-        .flatten()
-        .filter_map(|task| {
-            let tid: i32 = task.file_name().to_str()?.parse().ok()?;
-            let call = read_bounded(task.path().join("syscall"), 256).ok()?;
+    threads(pid)
+        .into_iter()
+        .filter_map(|(tid, folder)| {
+            let call = read_bounded(folder.join("syscall"), 256).ok()?;
             // `running`, or `number arguments… stack-pointer program-counter`.
             let number = String::from_utf8_lossy(&call).split(' ').next()?.trim().parse().ok()?;
             Some((Tid(tid), number))

@@ -9,6 +9,7 @@ use super::Notice;
 use super::injector::Injector;
 use crate::event::{MonoNs, Pid};
 use crate::record::gpu::{GpuRow, GpuSide, maps_cuda};
+use crate::record::inject::graphs;
 use crate::record::injection;
 use crate::record::tree::Tree;
 use crate::store::{BundleWriter, Meta};
@@ -36,12 +37,12 @@ impl GpuLink {
     /// the shim into these, now and when others come to use CUDA.
     pub fn attach(&mut self, tree: &Tree, inject: bool, now: MonoNs) {
         self.injector = inject.then(Injector::new);
+        self.cuda.extend(tree.members().filter(|&pid| maps_cuda(pid)));
+        // Before any shim, one that is there already as well, hears of us.
+        let cuda: Vec<Pid> = self.cuda.iter().copied().collect();
+        self.side.note_graph_launches(graphs::watch(&cuda));
         self.scan(tree);
-        if inject {
-            self.inject(tree, now);
-        } else {
-            self.cuda.extend(tree.members().filter(|&pid| maps_cuda(pid)));
-        }
+        self.inject(tree, now);
     }
 
     /// Brings the shim into processes that use CUDA by now.
@@ -49,7 +50,14 @@ impl GpuLink {
         let Some(injector) = &mut self.injector else { return };
         let members: Vec<Pid> = tree.members().collect();
         let with_ring = self.side.pids().collect();
-        injector.look(&members, &with_ring, &mut self.cuda, now);
+        let due = injector.due(&members, &with_ring, now);
+        // Those that have come to use CUDA since.
+        let new: Vec<Pid> = due.iter().copied().filter(|pid| !self.cuda.contains(pid)).collect();
+        self.side.note_graph_launches(graphs::watch(&new));
+        self.cuda.extend(&due);
+        for pid in due {
+            injector.enter(pid);
+        }
     }
 
     /// Looks once more: a process may have been forked while the tree was taken in.

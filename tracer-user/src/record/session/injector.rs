@@ -36,17 +36,11 @@ impl Injector {
         Self { shim, watched: BTreeMap::new(), refused: BTreeMap::new() }
     }
 
-    /// Looks at the processes that are due, and brings the shim into those that use CUDA and have no ring. Those that use
-    /// CUDA are added to `cuda`.
-    pub fn look(
-        &mut self,
-        members: &[Pid],
-        with_ring: &BTreeSet<Pid>,
-        cuda: &mut BTreeSet<Pid>,
-        now: MonoNs,
-    ) {
+    /// Looks at the processes whose turn it is: those that use CUDA and have no ring.
+    pub fn due(&mut self, members: &[Pid], with_ring: &BTreeSet<Pid>, now: MonoNs) -> Vec<Pid> {
         let living: BTreeSet<Pid> = members.iter().copied().collect();
         self.watched.retain(|pid, _| living.contains(pid));
+        let mut due = Vec::new();
         for &pid in members {
             let watch =
                 self.watched.entry(pid).or_insert(Watch { next: now, pause_ns: FIRST_NS, done: false });
@@ -58,22 +52,19 @@ impl Injector {
             if with_ring.contains(&pid) {
                 watch.done = true;
             } else if maps_cuda(pid) {
-                cuda.insert(pid);
-                let done = self.enter(pid);
-                if let Some(watch) = self.watched.get_mut(&pid) {
-                    watch.done = done;
-                }
+                due.push(pid);
             }
         }
+        due
     }
 
-    /// Whether there is nothing more to try.
-    fn enter(&mut self, pid: Pid) -> bool {
+    /// Brings the shim into a process.
+    pub fn enter(&mut self, pid: Pid) {
         let outcome = match &self.shim {
             Ok(shim) => inject(pid, shim),
             Err(reason) => Err(Refusal::NoShim(reason.clone())),
         };
-        match outcome {
+        let done = match outcome {
             Ok(()) => {
                 self.refused.remove(&pid);
                 true
@@ -84,6 +75,9 @@ impl Injector {
                 self.refused.insert(pid, refusal.to_string());
                 !again
             }
+        };
+        if let Some(watch) = self.watched.get_mut(&pid) {
+            watch.done = done;
         }
     }
 
