@@ -3,7 +3,10 @@
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
+use gtrace::event::Pid;
+use gtrace::record::gpu::{GpuRow, GpuSide};
 use gtrace::store::Bundle;
 use gtrace::store::schema::GpuOp;
 
@@ -114,6 +117,15 @@ fn belongings(pid: u32) -> (usize, usize, usize) {
     (count("fd"), count("task"), ours)
 }
 
+/// Pipes of processes that are being started come and go: the least of some looks.
+fn least_belongings(pid: u32) -> (usize, usize, usize) {
+    let look = |_| {
+        std::thread::sleep(Duration::from_millis(7));
+        belongings(pid)
+    };
+    (0..30).map(look).min().unwrap()
+}
+
 #[test]
 #[ignore = "loads eBPF programs and traces a process, which needs root"]
 fn root_a_running_process_gets_a_gpu_side_and_sees_nothing() {
@@ -125,16 +137,7 @@ fn root_a_running_process_gets_a_gpu_side_and_sees_nothing() {
     assert!(ops(&first) > 500, "{} kernels", ops(&first));
     let meta = Bundle::open(&first).unwrap().meta().clone();
     assert_eq!(meta.gpu_missing, None);
-    // Pipes of processes that are being started come and go: the least of a few looks.
-    let least = || {
-        (0..20)
-            .map(|_| {
-                std::thread::sleep(std::time::Duration::from_millis(7));
-                belongings(target.pid())
-            })
-            .min()
-            .unwrap()
-    };
+    let least = || least_belongings(target.pid());
     let after_first = least();
     assert!(after_first.2 > 0);
     for round in 0..5 {
@@ -168,7 +171,7 @@ fn root_gtrace_can_be_killed_at_any_moment_of_it() {
         let bundle = folder.path().join(format!("{place}.gtrace"));
         let output = attach(target.pid(), &bundle, "1s").env("GTRACE_INJECT_FAULT", place).output().unwrap();
         assert_eq!(output.status.code(), None, "{place}: it was to be killed: {}", said(&output));
-        std::thread::sleep(std::time::Duration::from_millis(300));
+        std::thread::sleep(Duration::from_millis(300));
         let status = std::fs::read_to_string(format!("/proc/{}/status", target.pid())).unwrap();
         assert!(status.contains("TracerPid:\t0"), "{place}: {status}");
         // And a later one comes in.
@@ -308,5 +311,48 @@ fn root_a_stopped_process_stays_stopped() {
     assert!(state().contains("T (stopped)"), "{}", state());
     // SAFETY: as above.
     unsafe { libc::kill(pid, libc::SIGCONT) };
+    target.end();
+}
+
+/// Recorders come and go while the process launches, takes signals and forks. `GTRACE_TEST_RECORDERS` says how many.
+#[test]
+#[ignore = "loads eBPF programs and traces a process, which needs root"]
+fn root_recorders_that_come_and_go_leave_nothing_behind() {
+    let recorders: u32 =
+        std::env::var("GTRACE_TEST_RECORDERS").ok().map_or(25, |text| text.parse().expect("a number"));
+    let target = Restless::start(64);
+    let folder = tempfile::tempdir().unwrap();
+    expect_gpu("first", &attach(target.pid(), &folder.path().join("a.gtrace"), "500ms").output().unwrap());
+    let pid = Pid(target.pid() as i32);
+    let resident = || {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap()
+    };
+    let mut before = None;
+    for number in 0..recorders {
+        let mut side = GpuSide::new();
+        side.scan([pid]);
+        let (mut kernels, began) = (0, Instant::now());
+        while kernels < 20 {
+            side.drain(&mut |row| kernels += u32::from(matches!(row, GpuRow::Op(_))));
+            assert!(began.elapsed() < Duration::from_secs(30), "recorder {number} gets no kernels");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        side.finish(Duration::from_secs(1), &mut |_| {});
+        drop(side);
+        // The first few make what is made once.
+        if number == 5 {
+            before = Some((least_belongings(target.pid()), resident()));
+        }
+    }
+    if let Some((belongings, kilobytes)) = before {
+        assert_eq!(belongings, least_belongings(target.pid()), "descriptors, threads, mappings");
+        let now = resident();
+        println!(
+            "{recorders} recorders: resident memory {kilobytes} kB after the fifth, {now} kB after the last"
+        );
+        assert!(now < kilobytes + 8 * 1024, "resident memory grew from {kilobytes} to {now} kB");
+    }
     target.end();
 }
