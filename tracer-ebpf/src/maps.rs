@@ -89,3 +89,7 @@ pub static PATHS_NEAR: PerCpuArray<PathKey> = PerCpuArray::with_max_entries(path
 /// Room for what was read from a target's memory.
 #[map]
 pub static SCRATCH: PerCpuArray<Scratch> = PerCpuArray::with_max_entries(1, 0);
+
+/// CUDA graphs launched while they were counted, by process.
+#[map]
+pub static GRAPH_LAUNCHES: HashMap<u32, u64> = HashMap::with_max_entries(4_096, 0);

@@ -10,7 +10,7 @@ use gtrace::record::gpu::{GpuRow, GpuSide};
 use gtrace::store::Bundle;
 use gtrace::store::schema::GpuOp;
 
-use crate::gtrace::{gtrace, rows, wait_until};
+use crate::gtrace::{gtrace, python, rows, wait_until};
 
 fn variable(name: &str) -> PathBuf {
     PathBuf::from(
@@ -272,6 +272,34 @@ fn root_refusals_name_their_reason() {
     target.end();
 }
 
+/// CUPTI before CUDA 12.6 keeps out of a process that replays graphs; a newer one does not.
+#[test]
+#[ignore = "loads eBPF programs and traces a process, which needs root"]
+fn root_an_old_cupti_keeps_out_of_cuda_graphs() {
+    let folder = tempfile::tempdir().unwrap();
+    for (cuda, driver, refused) in [("12.4", "12040", true), ("13.0", "13000", false)] {
+        let mut command = Command::new(python());
+        command.args(["-c", GRAPHS]).env("SIMCUDA_CUPTI_VERSION", cuda).env("SIMCUDA_DRIVER_VERSION", driver);
+        let target = Restless::start_by(&mut command);
+        let output = attach(target.pid(), &folder.path().join(cuda), "1s").output().unwrap();
+        assert_eq!(output.status.code(), Some(if refused { 3 } else { 0 }), "{cuda}: {}", said(&output));
+        let replays = said(&output).contains("replays CUDA graphs (");
+        assert_eq!(replays, refused, "{cuda}: {}", said(&output));
+        assert_ne!(belongings(target.pid()).2, 0, "{cuda}");
+    }
+}
+
+/// Calls the driver as a program does that replays a graph a hundred times a second. (The simulated driver has no graph to
+/// replay and says so; the call is what counts.)
+const GRAPHS: &str = r"
+import ctypes, select, sys
+cuda = ctypes.CDLL('libcuda.so.1')
+assert cuda.cuInit(0) == 0
+print('READY', flush=True, end=' \n')
+while not select.select([sys.stdin], [], [], 0.01)[0]:
+    cuda.cuGraphLaunch(0, 0)
+";
+
 /// Lets a program be killed by its seccomp filter for one system call.
 fn kill_on(command: &mut Command, call: u32) {
     use std::os::unix::process::CommandExt as _;
@@ -322,7 +350,7 @@ fn root_recorders_that_come_and_go_leave_nothing_behind() {
         std::env::var("GTRACE_TEST_RECORDERS").ok().map_or(25, |text| text.parse().expect("a number"));
     let target = Restless::start(64);
     let folder = tempfile::tempdir().unwrap();
-    expect_gpu("first", &attach(target.pid(), &folder.path().join("a.gtrace"), "500ms").output().unwrap());
+    expect_gpu("first", &attach(target.pid(), &folder.path().join("a.gtrace"), "2s").output().unwrap());
     let pid = Pid(target.pid() as i32);
     let resident = || {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();

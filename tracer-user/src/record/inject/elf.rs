@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::Read;
+use std::path::PathBuf;
 
 use object::elf::{EM_AARCH64, EM_X86_64, FileHeader64, PT_LOAD};
 use object::read::elf::{FileHeader, ProgramHeader, Sym};
@@ -24,11 +25,15 @@ pub struct Mapped {
 }
 
 impl Mapped {
+    /// A path that leads to the very file that is mapped.
+    pub fn link(&self, pid: Pid) -> PathBuf {
+        format!("/proc/{pid}/map_files/{:x}-{:x}", self.start, self.end).into()
+    }
+
     /// The bytes of the very file that is mapped, whatever its path leads to by now and from here.
     pub fn read(&self, pid: Pid) -> Option<Vec<u8>> {
-        let link = format!("/proc/{pid}/map_files/{:x}-{:x}", self.start, self.end);
         let mut bytes = Vec::new();
-        File::open(link).ok()?.take(MOST_BYTES).read_to_end(&mut bytes).ok()?;
+        File::open(self.link(pid)).ok()?.take(MOST_BYTES).read_to_end(&mut bytes).ok()?;
         Some(bytes)
     }
 }

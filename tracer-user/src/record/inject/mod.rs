@@ -15,9 +15,9 @@
 //! what remains of its time.
 
 mod arch;
+mod driver;
 mod elf;
 mod fault;
-pub mod graphs;
 mod refusal;
 mod scratch;
 mod seccomp;
@@ -29,6 +29,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+pub use driver::Driver;
 pub use refusal::Refusal;
 
 use crate::event::{Pid, Tid};

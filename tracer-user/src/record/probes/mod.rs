@@ -22,6 +22,7 @@
 mod arch;
 pub mod btf;
 mod error;
+mod graphs;
 mod life;
 mod load;
 mod maps;
@@ -32,6 +33,7 @@ mod recursion;
 mod session;
 
 pub use error::ProbeError;
+pub use graphs::GraphWatch;
 pub use load::{LoadConfig, probe_check};
 pub use offsets::MissingField;
 pub use raw::RawRecord;

@@ -9,11 +9,14 @@ use aya::programs::raw_trace_point::RawTracePointLinkId;
 use tracer_abi::kernel::{CountKey, CountValue, LossClass, ThreadState};
 
 use super::error::ProbeError;
+use super::graphs::GraphWatch;
 use super::life::LifeRing;
 use super::load::{self, LoadConfig, Loaded};
 use super::maps::{PodCountCache, PodCountKey, PodCountValue, PodThreadState, SharedBytes, array_data};
 use super::raw::RawRecord;
 use super::recursion;
+use crate::event::Pid;
+use crate::record::inject::Driver;
 use crate::store::meta::ProbeStatus;
 
 /// `BPF_NOEXIST`.
@@ -102,6 +105,16 @@ impl Probes {
         }
         let reason = format!("process {tgid} is above the kernel's pid_max");
         Err(ProbeError::Map { action: "write", map: "PROCESSES", reason })
+    }
+
+    /// Begins to count the CUDA graphs that go through these drivers.
+    pub fn watch_graphs(&mut self, drivers: &[Driver]) -> GraphWatch {
+        GraphWatch::begin(&mut self.ebpf, drivers)
+    }
+
+    /// Ends it. How many each process launched.
+    pub fn end_watch(&mut self, watch: GraphWatch) -> BTreeMap<Pid, u64> {
+        watch.end(&mut self.ebpf)
     }
 
     /// Hands in a thread that was blocked before recording began (`off_ns` the beginning of the recording, flag

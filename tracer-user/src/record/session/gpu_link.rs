@@ -8,14 +8,18 @@ use tracer_abi::kernel::MemfdRecord;
 use super::Notice;
 use super::injector::Injector;
 use crate::event::{MonoNs, Pid};
+use crate::record::clocks;
 use crate::record::gpu::{GpuRow, GpuSide, maps_cuda};
-use crate::record::inject::graphs;
+use crate::record::inject::Driver;
 use crate::record::injection;
+use crate::record::probes::{GraphWatch, Probes};
 use crate::record::tree::Tree;
 use crate::store::{BundleWriter, Meta};
 
 /// How long the end of a recording waits for the shims' last buffers.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// How long CUDA graph launches are counted before CUPTI comes into a process.
+const WATCH: Duration = Duration::from_secs(1);
 /// Most processes named in a sentence.
 const MAX_NAMED: usize = 4;
 
@@ -27,6 +31,8 @@ pub struct GpuLink {
     cuda: BTreeSet<Pid>,
     /// Brings the shim into processes that run already.
     injector: Option<Injector>,
+    /// Processes whose graph launches are being counted, and since when.
+    watch: Option<(Vec<Pid>, GraphWatch, MonoNs)>,
     announced: bool,
     problems: Vec<String>,
     rows: u64,
@@ -35,28 +41,45 @@ pub struct GpuLink {
 impl GpuLink {
     /// Looks for the rings of a tree that lives already, and for processes that use CUDA without one. `inject`: brings
     /// the shim into these, now and when others come to use CUDA.
-    pub fn attach(&mut self, tree: &Tree, inject: bool, now: MonoNs) {
+    pub fn attach(&mut self, tree: &Tree, inject: bool, probes: &mut Probes) {
         self.injector = inject.then(Injector::new);
         self.cuda.extend(tree.members().filter(|&pid| maps_cuda(pid)));
         // Before any shim, one that is there already as well, hears of us.
-        let cuda: Vec<Pid> = self.cuda.iter().copied().collect();
-        self.side.note_graph_launches(graphs::watch(&cuda));
+        let drivers: Vec<Driver> = self.cuda.iter().filter_map(|&pid| Driver::of(pid)).collect();
+        if !drivers.is_empty() {
+            let watch = probes.watch_graphs(&drivers);
+            std::thread::sleep(WATCH);
+            self.side.note_graph_launches(probes.end_watch(watch));
+        }
         self.scan(tree);
-        self.inject(tree, now);
+        self.inject(tree, clocks::monotonic(), probes);
     }
 
     /// Brings the shim into processes that use CUDA by now.
-    pub fn inject(&mut self, tree: &Tree, now: MonoNs) {
+    pub fn inject(&mut self, tree: &Tree, now: MonoNs, probes: &mut Probes) {
         let Some(injector) = &mut self.injector else { return };
+        if let Some((pids, watch, begun)) = self.watch.take() {
+            if (now - begun).0 < WATCH.as_nanos() as i64 {
+                self.watch = Some((pids, watch, begun));
+                return;
+            }
+            self.side.note_graph_launches(probes.end_watch(watch));
+            for pid in pids {
+                injector.enter(pid);
+            }
+        }
         let members: Vec<Pid> = tree.members().collect();
         let with_ring = self.side.pids().collect();
         let due = injector.due(&members, &with_ring, now);
-        // Those that have come to use CUDA since.
-        let new: Vec<Pid> = due.iter().copied().filter(|pid| !self.cuda.contains(pid)).collect();
-        self.side.note_graph_launches(graphs::watch(&new));
-        self.cuda.extend(&due);
-        for pid in due {
+        // Those that have come to use CUDA since are watched until the next look.
+        let (known, new): (Vec<Pid>, Vec<Pid>) = due.into_iter().partition(|pid| self.cuda.contains(pid));
+        for pid in known {
             injector.enter(pid);
+        }
+        if !new.is_empty() {
+            self.cuda.extend(&new);
+            let drivers: Vec<Driver> = new.iter().filter_map(|&pid| Driver::of(pid)).collect();
+            self.watch = Some((new, probes.watch_graphs(&drivers), now));
         }
     }
 

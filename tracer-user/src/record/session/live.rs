@@ -155,7 +155,7 @@ impl Session {
             self.rescanned = true;
             self.gpu.scan(self.assembler.tree());
         }
-        self.gpu.inject(self.assembler.tree(), now);
+        self.gpu.inject(self.assembler.tree(), now, &mut self.probes);
         self.writer.meta_mut().recorder_cpu_ns = clocks::own_cpu_ns() - self.cpu_before;
         self.gpu.describe(self.child.is_some(), self.writer.meta_mut());
         if now >= self.next_snapshot {

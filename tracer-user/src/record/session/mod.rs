@@ -149,7 +149,7 @@ pub fn record(request: &Request, notify: &mut dyn FnMut(Notice)) -> Result<Recor
     }
     // Before the bundle is made: the shims need a moment to begin, too.
     let mut gpu = GpuLink::default();
-    gpu.attach(&tree, request.inject, clocks::monotonic());
+    gpu.attach(&tree, request.inject, &mut probes);
     let (processes, threads) = tree.living();
     let found = processes.iter().find(|process| process.pid == root);
     let name = match &request.target {
