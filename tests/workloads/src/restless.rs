@@ -87,8 +87,8 @@ fn sleeps(end: &AtomicBool) -> Result<u64> {
     let time = libc::timespec { tv_sec: 0, tv_nsec: 5_000_000 };
     until(end, || {
         let least = Duration::from_millis(5);
-        // SAFETY: a time, and no place for the rest.
         untouched("nanosleep", least, || {
+            // SAFETY: a time, and no place for the rest.
             unsafe { libc::nanosleep(&raw const time, std::ptr::null_mut()) }.into()
         })?;
         Ok(())
@@ -100,8 +100,8 @@ fn polls(end: &AtomicBool) -> Result<u64> {
     let fd = std::os::fd::AsRawFd::as_raw_fd(&reader);
     until(end, || {
         let mut wanted = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-        // SAFETY: one structure.
         let ready = untouched("poll", Duration::from_millis(5), || {
+            // SAFETY: one structure.
             unsafe { libc::poll(&raw mut wanted, 1, 5) }.into()
         })?;
         ensure!(ready == 0 && wanted.revents == 0, "poll says {ready} ready");

@@ -347,7 +347,7 @@ fn root_a_stopped_process_stays_stopped() {
 #[ignore = "loads eBPF programs and traces a process, which needs root"]
 fn root_recorders_that_come_and_go_leave_nothing_behind() {
     let recorders: u32 =
-        std::env::var("GTRACE_TEST_RECORDERS").ok().map_or(25, |text| text.parse().expect("a number"));
+        std::env::var("GTRACE_TEST_RECORDERS").ok().map_or(10, |text| text.parse().expect("a number"));
     let target = Restless::start(64);
     let folder = tempfile::tempdir().unwrap();
     expect_gpu("first", &attach(target.pid(), &folder.path().join("a.gtrace"), "2s").output().unwrap());

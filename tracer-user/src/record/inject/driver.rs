@@ -22,6 +22,7 @@ pub struct Driver {
 
 impl Driver {
     /// Of a process; `None` if it has none.
+    #[must_use]
     pub fn of(pid: Pid) -> Option<Self> {
         let mapped = target::files(pid).into_iter().find(|file| file.path.contains("/libcuda.so"))?;
         let path = mapped.link(pid);

@@ -198,7 +198,7 @@ impl<'a> Visit<'a> {
                     match self.write_library(base, result, library) {
                         Ok(()) => fault::here("library"),
                         Err(source) => {
-                            outcome.reason = Some(format!("its memfd cannot be written: {source}"))
+                            outcome.reason = Some(format!("its memfd cannot be written: {source}"));
                         }
                     }
                 }
@@ -295,7 +295,7 @@ impl Outcome {
             let reason = self.reason.unwrap_or_else(|| "it gave no reason".into());
             return Err(Refusal::NotLoaded { pid, reason });
         }
-        if self.result & 0xffff_ffff == 0 { Err(Refusal::NotStarted(pid)) } else { Ok(()) }
+        if self.result as u32 == 0 { Err(Refusal::NotStarted(pid)) } else { Ok(()) }
     }
 }
 

@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn nothing_overlaps() {
-        assert!(ERROR + 8 <= MEMFD_NAME && MEMFD_NAME + 32 <= SYMBOL && SYMBOL + 32 <= PATH);
+        const { assert!(ERROR + 8 <= MEMFD_NAME && MEMFD_NAME + 32 <= SYMBOL && SYMBOL + 32 <= PATH) };
         assert!(path(i64::MAX).len() < (CODE - PATH) as usize);
         assert!(u64::from(STACK_TOP) < BYTES && STACK_TOP.is_multiple_of(16));
         let addresses =

@@ -146,6 +146,7 @@ impl Tracee {
         Ok(match info.op {
             // SAFETY: `op` says which member is valid.
             libc::PTRACE_SYSCALL_INFO_ENTRY => Stop::CallEntry { number: unsafe { info.u.entry.nr }, ip },
+            // SAFETY: as above.
             libc::PTRACE_SYSCALL_INFO_EXIT => Stop::CallExit { ip, result: unsafe { info.u.exit.sval } },
             _ => Stop::Event,
         })
