@@ -1,6 +1,6 @@
 //! The eBPF programs of gtrace, one file a subsystem of the kernel.
 //!
-//! All but one ([`graphs`]) are raw tracepoints: perf's are skipped while another program runs on the CPU (`bpf_prog_active`), which would
+//! All but one ([`cuda`]) are raw tracepoints: perf's are skipped while another program runs on the CPU (`bpf_prog_active`), which would
 //! lose an interrupt's exit now and then. Field offsets come from the running kernel's BTF as constants (`config`), so
 //! one object serves every kernel from 5.11.
 #![no_std]
@@ -12,8 +12,8 @@ mod block;
 mod config;
 mod counts;
 mod cpu;
+mod cuda;
 mod emit;
-mod graphs;
 mod irq;
 mod kernel;
 mod maps;

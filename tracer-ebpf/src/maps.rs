@@ -93,3 +93,7 @@ pub static SCRATCH: PerCpuArray<Scratch> = PerCpuArray::with_max_entries(1, 0);
 /// CUDA graphs launched while they were counted, by process.
 #[map]
 pub static GRAPH_LAUNCHES: HashMap<u32, u64> = HashMap::with_max_entries(4_096, 0);
+
+/// Calls that send work to a device, the same.
+#[map]
+pub static CUDA_CALLS: HashMap<u32, u64> = HashMap::with_max_entries(4_096, 0);

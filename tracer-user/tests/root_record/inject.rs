@@ -272,6 +272,52 @@ fn root_refusals_name_their_reason() {
     target.end();
 }
 
+/// A process forked from one that uses CUDA has the driver mapped and cannot use it: it is left alone, unless it does.
+#[test]
+#[ignore = "loads eBPF programs and traces a process, which needs root"]
+fn root_forked_workers_are_left_alone() {
+    let mut command = Command::new(python());
+    command.args(["-c", FORKED]);
+    let target = Restless::start_by(&mut command);
+    let folder = tempfile::tempdir().unwrap();
+    let bundle = folder.path().join("forked.gtrace");
+    let output = attach(target.pid(), &bundle, "3s").output().unwrap();
+    expect_gpu("forked", &output);
+    let pid = target.pid();
+    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
+    let entered: Vec<bool> =
+        children.split_whitespace().map(|child| belongings(child.parse().unwrap()).2 > 0).collect();
+    // The first sleeps, the second calls the driver.
+    assert_eq!(entered, [false, true]);
+    assert!(belongings(pid).2 > 0);
+    assert!(Bundle::open(&bundle).unwrap().meta().gpu_missing.is_none(), "{}", said(&output));
+}
+
+/// Two children: a worker, and one that launches as if it had initialised CUDA itself.
+const FORKED: &str = r"
+import ctypes, os, select, sys, time
+ctypes.CDLL(None).prctl(1, 9) # PR_SET_PDEATHSIG
+cuda = ctypes.CDLL('libcuda.so.1')
+if os.fork() == 0:
+    ctypes.CDLL(None).prctl(1, 9)
+    time.sleep(1000)
+if os.fork() == 0:
+    ctypes.CDLL(None).prctl(1, 9)
+    cuda.cuInit(0)
+    while True:
+        cuda.cuLaunchKernel(0, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0)
+        time.sleep(0.01)
+assert cuda.cuInit(0) == 0
+context = ctypes.c_void_p()
+assert cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
+assert cuda.cuCtxSetCurrent(context) == 0
+memory = ctypes.c_uint64()
+assert cuda.cuMemAlloc_v2(ctypes.byref(memory), 4096) == 0
+print('READY', flush=True, end=' \n')
+while not select.select([sys.stdin], [], [], 0.01)[0]:
+    assert cuda.cuMemsetD8_v2(memory, 1, 4096) == 0
+";
+
 /// CUPTI before CUDA 12.6 keeps out of a process that replays graphs; a newer one does not.
 #[test]
 #[ignore = "loads eBPF programs and traces a process, which needs root"]

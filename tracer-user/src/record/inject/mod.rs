@@ -29,7 +29,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-pub use driver::Driver;
+pub use driver::{Driver, is_inherited};
 pub use refusal::Refusal;
 
 use crate::event::{Pid, Tid};

@@ -134,6 +134,14 @@ fn program(pid: Pid, files: &[Mapped]) -> Option<Mapped> {
     files.iter().find(|file| file.path == link).cloned()
 }
 
+/// The process that made it, if it lives.
+pub fn parent(pid: Pid) -> Option<Pid> {
+    let status = read_bounded(format!("/proc/{pid}/status"), MOST_STATUS_BYTES).ok()?;
+    let status = String::from_utf8_lossy(&status);
+    let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()?;
+    (parent > 1).then_some(Pid(parent))
+}
+
 /// The program's threads.
 pub fn threads(pid: Pid) -> Vec<(i32, std::path::PathBuf)> {
     let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };

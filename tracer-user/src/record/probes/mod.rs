@@ -21,8 +21,8 @@
 
 mod arch;
 pub mod btf;
+mod cuda_watch;
 mod error;
-mod graphs;
 mod life;
 mod load;
 mod maps;
@@ -32,8 +32,8 @@ mod raw;
 mod recursion;
 mod session;
 
+pub use cuda_watch::{CudaCalls, CudaWatch};
 pub use error::ProbeError;
-pub use graphs::GraphWatch;
 pub use load::{LoadConfig, probe_check};
 pub use offsets::MissingField;
 pub use raw::RawRecord;

@@ -8,14 +8,13 @@ use aya::maps::{Array, HashMap, Map, MapData, PerCpuArray, RingBuf};
 use aya::programs::raw_trace_point::RawTracePointLinkId;
 use tracer_abi::kernel::{CountKey, CountValue, LossClass, ThreadState};
 
+use super::cuda_watch::{CudaCalls, CudaWatch};
 use super::error::ProbeError;
-use super::graphs::GraphWatch;
 use super::life::LifeRing;
 use super::load::{self, LoadConfig, Loaded};
 use super::maps::{PodCountCache, PodCountKey, PodCountValue, PodThreadState, SharedBytes, array_data};
 use super::raw::RawRecord;
 use super::recursion;
-use crate::event::Pid;
 use crate::record::inject::Driver;
 use crate::store::meta::ProbeStatus;
 
@@ -107,13 +106,13 @@ impl Probes {
         Err(ProbeError::Map { action: "write", map: "PROCESSES", reason })
     }
 
-    /// Begins to count the CUDA graphs that go through these drivers.
-    pub fn watch_graphs(&mut self, drivers: &[Driver]) -> GraphWatch {
-        GraphWatch::begin(&mut self.ebpf, drivers)
+    /// Begins to count what recorded processes call of these drivers: graph launches, and other `work` if wanted.
+    pub fn watch_cuda(&mut self, drivers: &[Driver], work: bool) -> CudaWatch {
+        CudaWatch::begin(&mut self.ebpf, drivers, work)
     }
 
-    /// Ends it. How many each process launched.
-    pub fn end_watch(&mut self, watch: GraphWatch) -> BTreeMap<Pid, u64> {
+    /// Ends it.
+    pub fn end_watch(&mut self, watch: CudaWatch) -> CudaCalls {
         watch.end(&mut self.ebpf)
     }
 

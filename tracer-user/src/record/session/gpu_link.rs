@@ -10,15 +10,15 @@ use super::injector::Injector;
 use crate::event::{MonoNs, Pid};
 use crate::record::clocks;
 use crate::record::gpu::{GpuRow, GpuSide, maps_cuda};
-use crate::record::inject::Driver;
+use crate::record::inject::{Driver, is_inherited};
 use crate::record::injection;
-use crate::record::probes::{GraphWatch, Probes};
+use crate::record::probes::{CudaWatch, Probes};
 use crate::record::tree::Tree;
 use crate::store::{BundleWriter, Meta};
 
 /// How long the end of a recording waits for the shims' last buffers.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How long CUDA graph launches are counted before CUPTI comes into a process.
+/// How long CUDA calls are counted before CUPTI comes into a process.
 const WATCH: Duration = Duration::from_secs(1);
 /// Most processes named in a sentence.
 const MAX_NAMED: usize = 4;
@@ -31,11 +31,28 @@ pub struct GpuLink {
     cuda: BTreeSet<Pid>,
     /// Brings the shim into processes that run already.
     injector: Option<Injector>,
-    /// Processes whose graph launches are being counted, and since when.
-    watch: Option<(Vec<Pid>, GraphWatch, MonoNs)>,
+    /// Processes whose calls are being counted.
+    watch: Option<Watch>,
     announced: bool,
     problems: Vec<String>,
     rows: u64,
+}
+
+/// Processes with the CUDA driver whose calls are being counted.
+struct Watch {
+    /// Each with whether it has the driver only from its parent.
+    pids: Vec<(Pid, bool)>,
+    counting: CudaWatch,
+    begun: MonoNs,
+}
+
+impl Watch {
+    fn begin(pids: Vec<Pid>, probes: &mut Probes) -> Self {
+        let drivers: Vec<Driver> = pids.iter().filter_map(|&pid| Driver::of(pid)).collect();
+        let pids: Vec<(Pid, bool)> = pids.into_iter().map(|pid| (pid, is_inherited(pid))).collect();
+        let work = pids.iter().any(|(_, inherited)| *inherited);
+        Self { pids, counting: probes.watch_cuda(&drivers, work), begun: clocks::monotonic() }
+    }
 }
 
 impl GpuLink {
@@ -43,13 +60,12 @@ impl GpuLink {
     /// the shim into these, now and when others come to use CUDA.
     pub fn attach(&mut self, tree: &Tree, inject: bool, probes: &mut Probes) {
         self.injector = inject.then(Injector::new);
-        self.cuda.extend(tree.members().filter(|&pid| maps_cuda(pid)));
-        // Before any shim, one that is there already as well, hears of us.
-        let drivers: Vec<Driver> = self.cuda.iter().filter_map(|&pid| Driver::of(pid)).collect();
-        if !drivers.is_empty() {
-            let watch = probes.watch_graphs(&drivers);
+        let pids: Vec<Pid> = tree.members().filter(|&pid| maps_cuda(pid)).collect();
+        if !pids.is_empty() {
+            // Before any shim, one that is there already as well, hears of us.
+            let watch = Watch::begin(pids, probes);
             std::thread::sleep(WATCH);
-            self.side.note_graph_launches(probes.end_watch(watch));
+            self.end_watch(watch, probes);
         }
         self.scan(tree);
         self.inject(tree, clocks::monotonic(), probes);
@@ -57,30 +73,41 @@ impl GpuLink {
 
     /// Brings the shim into processes that use CUDA by now.
     pub fn inject(&mut self, tree: &Tree, now: MonoNs, probes: &mut Probes) {
-        let Some(injector) = &mut self.injector else { return };
-        if let Some((pids, watch, begun)) = self.watch.take() {
-            if (now - begun).0 < WATCH.as_nanos() as i64 {
-                self.watch = Some((pids, watch, begun));
+        if self.injector.is_none() {
+            return;
+        }
+        if let Some(watch) = self.watch.take() {
+            if (now - watch.begun).0 < WATCH.as_nanos() as i64 {
+                self.watch = Some(watch);
                 return;
             }
-            self.side.note_graph_launches(probes.end_watch(watch));
-            for pid in pids {
-                injector.enter(pid);
-            }
+            self.end_watch(watch, probes);
         }
+        let Some(injector) = &mut self.injector else { return };
         let members: Vec<Pid> = tree.members().collect();
         let with_ring = self.side.pids().collect();
         let due = injector.due(&members, &with_ring, now);
-        // Those that have come to use CUDA since are watched until the next look.
+        // Those that have come to have the driver since are watched until the next look.
         let (known, new): (Vec<Pid>, Vec<Pid>) = due.into_iter().partition(|pid| self.cuda.contains(pid));
         for pid in known {
             injector.enter(pid);
         }
         if !new.is_empty() {
-            self.cuda.extend(&new);
-            let drivers: Vec<Driver> = new.iter().filter_map(|&pid| Driver::of(pid)).collect();
-            self.watch = Some((new, probes.watch_graphs(&drivers), now));
+            self.watch = Some(Watch::begin(new, probes));
         }
+    }
+
+    /// Those that use CUDA are known as such from now on; they are entered at the next look.
+    fn end_watch(&mut self, watch: Watch, probes: &mut Probes) {
+        let calls = probes.end_watch(watch.counting);
+        let works = |pid: &Pid| calls.work.get(pid).is_some_and(|&calls| calls > 0);
+        self.cuda.extend(
+            watch.pids.iter().filter(|(pid, inherited)| !inherited || works(pid)).map(|(pid, _)| *pid),
+        );
+        if let Some(injector) = &mut self.injector {
+            injector.look_again(self.cuda.iter().copied());
+        }
+        self.side.note_graph_launches(calls.graphs);
     }
 
     /// Looks once more: a process may have been forked while the tree was taken in.

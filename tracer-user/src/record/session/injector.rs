@@ -58,6 +58,15 @@ impl Injector {
         due
     }
 
+    /// These are due at the next look.
+    pub fn look_again(&mut self, pids: impl IntoIterator<Item = Pid>) {
+        for pid in pids {
+            if let Some(watch) = self.watched.get_mut(&pid) {
+                watch.next = MonoNs(0);
+            }
+        }
+    }
+
     /// Brings the shim into a process.
     pub fn enter(&mut self, pid: Pid) {
         let outcome = match &self.shim {
