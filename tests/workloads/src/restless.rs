@@ -84,9 +84,9 @@ fn untouched(what: &str, least: Duration, call: impl FnOnce() -> i64) -> Result<
 }
 
 fn sleeps(end: &AtomicBool) -> Result<u64> {
-    let time = libc::timespec { tv_sec: 0, tv_nsec: 5_000_000 };
+    let time = libc::timespec { tv_sec: 0, tv_nsec: 15_000_000 };
     until(end, || {
-        let least = Duration::from_millis(5);
+        let least = Duration::from_millis(15);
         untouched("nanosleep", least, || {
             // SAFETY: a time, and no place for the rest.
             unsafe { libc::nanosleep(&raw const time, std::ptr::null_mut()) }.into()
@@ -100,9 +100,9 @@ fn polls(end: &AtomicBool) -> Result<u64> {
     let fd = std::os::fd::AsRawFd::as_raw_fd(&reader);
     until(end, || {
         let mut wanted = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-        let ready = untouched("poll", Duration::from_millis(5), || {
+        let ready = untouched("poll", Duration::from_millis(15), || {
             // SAFETY: one structure.
-            unsafe { libc::poll(&raw mut wanted, 1, 5) }.into()
+            unsafe { libc::poll(&raw mut wanted, 1, 15) }.into()
         })?;
         ensure!(ready == 0 && wanted.revents == 0, "poll says {ready} ready");
         Ok(())
@@ -116,7 +116,7 @@ fn pipe(end: &AtomicBool) -> Result<u64> {
         let mut number = 0_u64;
         while writer.write_all(&number.to_le_bytes()).is_ok() {
             number += 1;
-            std::thread::sleep(Duration::from_millis(2));
+            std::thread::sleep(Duration::from_millis(6));
         }
     });
     let mut expected = 0_u64;
@@ -163,7 +163,7 @@ fn condition(end: &AtomicBool) -> Result<u64> {
         }
         ensure!(state.0 == before + 2, "{} after {before}", state.0);
         drop(state);
-        std::thread::sleep(Duration::from_millis(5));
+        std::thread::sleep(Duration::from_millis(15));
         Ok(())
     });
     if let Ok(mut state) = lock.lock() {

@@ -59,7 +59,8 @@ time.sleep(10)
         .filter(|off| off.off_ns > exec.header.time_ns)
         .max_by_key(|off| off.on_ns - off.off_ns)
         .expect("the new program's sleep, under the process's own number");
-    assert!(slept.on_ns - slept.off_ns >= 50_000_000, "{slept:?}");
+    // The thread leaves its CPU a moment after it has asked for 50 ms.
+    assert!(slept.on_ns - slept.off_ns >= 45_000_000, "{slept:?}");
     let threads = recording.probes.threads().expect("the threads");
     assert!(threads.iter().all(|(_, state)| state.tgid != target.pid()), "an ended thread is kept");
 }

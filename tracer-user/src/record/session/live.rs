@@ -119,12 +119,13 @@ impl Session {
         }
     }
 
-    /// Takes everything that is in the ring. Bounded: a target that makes records as fast as they are taken must not
+    /// Takes what is in the ring, for so long at the most: a target that makes records as fast as they are taken must not
     /// keep the loop from its other work.
     fn drain(&mut self) -> usize {
-        const ROUNDS: usize = 32;
+        const AT_MOST_NS: i64 = 200_000_000;
+        let began = clocks::monotonic();
         let mut all = 0;
-        for _ in 0..ROUNDS {
+        while (clocks::monotonic() - began).0 < AT_MOST_NS {
             let (assembler, writer) = (&mut self.assembler, &mut self.writer);
             let taken =
                 self.probes.drain(BATCH, &mut |record: RawRecord<'_>| assembler.take(&record, writer));
