@@ -100,13 +100,13 @@ fn arrows_run_along_the_chain() {
         arrows.entry(event["id"].as_i64().unwrap()).or_default().push(end);
     }
     let arrows: Vec<String> = arrows.into_values().map(|ends| ends.join(" -> ")).collect();
-    let worker_state = "worker (dataloader_worker) [200] state";
-    let main_state = "python3 (main) [100] state";
+    let worker_state = "200 state: worker (dataloader_worker)";
+    let main_state = "100 state: python3 (main)";
     for expected in [
         // The disk ends the worker's wait, the worker the main thread's, and the main thread launches.
         format!("wake vda at 557.999 -> wake {worker_state} at 560.0"),
         format!("wake {worker_state} at 670.0 -> wake {main_state} at 670.0"),
-        "launch python3 (main) [100] calls at 690.0 -> launch stream 7 of python3 [100], context 1 at 705.0"
+        "launch 100 calls: python3 (main) at 690.0 -> launch stream 7 of python3 [100], context 1 at 705.0"
             .into(),
         format!("cause {worker_state} at 345.0 -> cause gaps by cause at 345.0"),
     ] {
@@ -119,7 +119,7 @@ fn around_one_gap() {
     let dir = tempfile::tempdir().unwrap();
     let bundle = story::write(&dir.path().join("x.gtrace"));
     let (text, summary) = trace(&bundle, &Options { around_gap: Some(GapId(3)), ..Options::default() });
-    check(&text);
+    let events = check(&text);
     // 100 µs on each side of [760, 765): neither the first kernel nor its launch.
     let counts: BTreeMap<_, _> = summary.counts.tables().collect();
     assert_eq!(counts["gpu_ops"], (2, 2));
@@ -182,6 +182,32 @@ fn a_size_is_kept_and_the_longest_gaps_stay() {
     }
     let tiny = export(&bundle, std::io::sink(), &Options { max_bytes: Some(500), ..Options::default() });
     assert!(matches!(tiny, Err(ExportError::TooSmall { limit: 500, .. })));
+}
+
+/// Where not even one gap fits with all that surrounds it, what no chain runs through goes first.
+#[test]
+fn chains_stay_longest() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.gtrace");
+    story::write(&path);
+    let bundle = Bundle::open(&path).unwrap();
+    // Calls of threads that no chain runs through, all the time.
+    let noise: Vec<_> = (0..500)
+        .map(|i| {
+            let mut call = crate::samples::syscall(100 + i, story::BEGIN + i * 2_000);
+            call.name = "noise".into();
+            call
+        })
+        .collect();
+    let mut calls = bundle.read().unwrap();
+    calls.extend(noise);
+    bundle.replace(calls).unwrap();
+    let (whole, _) = trace(&bundle, &Options::default());
+    assert!(whole.contains("noise"));
+    let (text, summary) = trace(&bundle, &Options { max_bytes: Some(30_000), ..Options::default() });
+    check(&text);
+    assert!(text.len() <= 30_000 && !text.contains("noise") && text.contains("pread64"));
+    assert_eq!(summary.choice, "everything, of threads and block requests only those on causal chains");
 }
 
 #[test]

@@ -19,7 +19,7 @@ use gtrace::store::{Bundle, BundleWriter};
 use crate::samples::op;
 
 /// Where the story begins: not at 0, as on any machine that was up for a while, and with odd nanoseconds.
-const BEGIN: i64 = 86_400_000_000_123;
+pub const BEGIN: i64 = 86_400_000_000_123;
 
 fn at(us: i64) -> MonoNs {
     MonoNs(BEGIN + us * 1000)

@@ -46,6 +46,8 @@ impl<W: Write> Pass<'_, W> {
         let cuda = self.bundle.scan::<CudaApi>()?.map(|call| call.map(Call::Cuda));
         let system = self.bundle.scan::<Syscall>()?.map(|call| call.map(Call::System));
         let last = self.end;
+        // Clipped ones begin at one moment, in the order in which they began in truth; of several in one lane the outer ones
+        // began first.
         for call in nested(merge(cuda, system), |call| (call.start(), call.end(last))) {
             let call = call?;
             let (start, end, (pid, tid)) = (call.start(), call.end(last), call.thread());
@@ -54,7 +56,9 @@ impl<W: Write> Pass<'_, W> {
                 Call::System(_) => None,
             };
             // The launch of an op that is shown is shown, however long before it was.
-            let keep = op.is_some() || self.selection.touches(start, end);
+            let touches =
+                self.selection.touches(start, end) && self.story.shows_calls(self.selection, pid, tid);
+            let keep = op.is_some() || touches;
             let kept = match &call {
                 Call::Cuda(_) => self.counts.row::<CudaApi>(keep),
                 Call::System(_) => self.counts.row::<Syscall>(keep),
@@ -62,6 +66,7 @@ impl<W: Write> Pass<'_, W> {
             if !kept {
                 continue;
             }
+            let (start, end) = self.selection.clip(start, end);
             let row = Row::Thread { tid: tid.0, calls: true };
             let track = self.tracks.place(Group::Process(pid.0), row, start, end);
             let (name, category, color, args) = match &call {

@@ -18,7 +18,8 @@ impl<W: Write> Pass<'_, W> {
             let io = io?;
             let end = io.completed_ns.max(io.queued_ns);
             let wakes = requests.get(&io.request_id);
-            let keep = wakes.is_some() || self.selection.touches(io.queued_ns, end);
+            let touches = !self.selection.is_chains_only() && self.selection.touches(io.queued_ns, end);
+            let keep = wakes.is_some() || touches;
             if !self.counts.row::<BlockIo>(keep) {
                 continue;
             }

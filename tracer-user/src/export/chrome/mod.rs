@@ -176,7 +176,7 @@ impl<W: Write> Pass<'_, W> {
             .text("start_mono_ns", &meta.started_ns.to_string())
             .text("utc_offset_ns", &meta.utc_offset_ns.to_string())
             .text("choice", choice)
-            .text("threads", &self.story.threads_in_words())
+            .text("threads", &self.story.threads_in_words(self.selection))
             .object("exported_rows", kept)
             .object("left_out_rows", left_out)
             .object("lost_events", losses)

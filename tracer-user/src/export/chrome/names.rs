@@ -74,7 +74,8 @@ impl Names {
                 format!("stream {stream} of {} [{pid}], context {context}", self.process(*pid))
             }
             (Group::Process(pid), Row::Thread { tid, calls }) => {
-                format!("{} [{tid}] {}", self.thread(pid, *tid), if *calls { "calls" } else { "state" })
+                // What tells rows apart first: viewers cut the end off.
+                format!("{tid} {}: {}", if *calls { "calls" } else { "state" }, self.thread(pid, *tid))
             }
             (_, Row::Thread { tid, .. }) => format!("thread {tid}"),
             (_, Row::Overhead) => "CUPTI and driver overhead".into(),

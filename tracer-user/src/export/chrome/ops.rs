@@ -25,12 +25,15 @@ impl<W: Write> Pass<'_, W> {
                 continue;
             }
             let row = Row::Stream { pid: op.pid.0, context: op.context.0, stream: op.stream.0 };
-            let track = self.tracks.place(Group::Gpu(op.device.0), row, op.start_ns, op.end_ns);
-            launches.entry((op.pid, op.correlation_id)).or_insert(Anchor { track, time: op.start_ns });
+            let (start, end) = self.selection.clip(op.start_ns, op.end_ns);
+            let track = self.tracks.place(Group::Gpu(op.device.0), row, start, end);
+            if start == op.start_ns {
+                launches.entry((op.pid, op.correlation_id)).or_insert(Anchor { track, time: start });
+            }
             let slice = Slice {
                 track,
-                start: op.start_ns,
-                end: op.end_ns,
+                start,
+                end,
                 name: &op.name,
                 category: "gpu",
                 color: (&*op.kind != "kernel").then_some("rail_idle"),

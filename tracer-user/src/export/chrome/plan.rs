@@ -54,14 +54,19 @@ impl Story {
     }
 
     /// Whether a thread's states are exported.
-    pub fn shows_states(&self, pid: Pid, tid: Tid) -> bool {
-        self.all_threads || self.on_chains.contains(&(pid, tid))
+    pub fn shows_states(&self, selection: &Selection, pid: Pid, tid: Tid) -> bool {
+        (self.all_threads && !selection.is_chains_only()) || self.on_chains.contains(&(pid, tid))
+    }
+
+    /// Whether a thread's calls are exported.
+    pub fn shows_calls(&self, selection: &Selection, pid: Pid, tid: Tid) -> bool {
+        !selection.is_chains_only() || self.on_chains.contains(&(pid, tid))
     }
 
     /// Which threads' states are exported.
-    pub fn threads_in_words(&self) -> String {
+    pub fn threads_in_words(&self, selection: &Selection) -> String {
         let all = self.names.threads();
-        if self.all_threads {
+        if self.all_threads && !selection.is_chains_only() {
             format!("states of all {all} threads")
         } else {
             format!("states of the {} threads on causal chains, of {all}", self.on_chains.len())
@@ -95,30 +100,61 @@ pub fn plan(bundle: &Bundle, story: &Story, options: &Options) -> Result<Plan, E
         return if needed <= limit { Ok(plan) } else { Err(too_small(&plan, needed)) };
     }
 
-    let everything = Plan { selection: Selection::all(), choice: "everything".into() };
-    let needed = size(&everything)?;
-    if needed <= limit {
-        return Ok(everything);
+    // Rather fewer gaps with all that surrounds them than all gaps with nothing; but rather something than nothing.
+    let mut smallest = None;
+    for detail in [Detail::All, Detail::Chains] {
+        let everything = detail.plan(Selection::all(), "everything".into());
+        let needed = size(&everything)?;
+        if needed <= limit {
+            return Ok(everything);
+        }
+        match longest(story, detail, limit, needed, &size)? {
+            Ok(plan) => return Ok(plan),
+            Err(too_large) => smallest = Some(too_large),
+        }
     }
-    if story.gaps.is_empty() {
-        return Err(too_small(&everything, needed));
+    let (plan, needed) =
+        smallest.unwrap_or_else(|| (Detail::All.plan(Selection::all(), "everything".into()), 0));
+    Err(too_small(&plan, needed))
+}
+
+/// How much is shown of a time.
+#[derive(Clone, Copy)]
+enum Detail {
+    All,
+    Chains,
+}
+
+impl Detail {
+    fn plan(self, selection: Selection, choice: String) -> Plan {
+        match self {
+            Self::All => Plan { selection, choice },
+            Self::Chains => Plan {
+                selection: selection.chains_only(),
+                choice: format!("{choice}, of threads and block requests only those on causal chains"),
+            },
+        }
     }
-    longest(story, limit, needed, size)?.map_err(|(plan, needed)| too_small(&plan, needed))
 }
 
 /// As many of the longest gaps as fit; where not even one does, that one and its size.
 fn longest(
     story: &Story,
+    detail: Detail,
     limit: u64,
     everything: u64,
     size: impl Fn(&Plan) -> Result<u64, ExportError>,
 ) -> Result<Result<Plan, (Plan, u64)>, ExportError> {
     let mut gaps: Vec<&Gap> = story.gaps.iter().collect();
     gaps.sort_by_key(|gap| (Reverse(length(gap.start_ns, gap.end_ns)), gap.gap_id));
-    let plan = |count: usize| Plan {
-        selection: Selection::windows(gaps.iter().take(count).map(|gap| around(gap)).collect()),
-        choice: format!("the {count} longest gaps of {} and a margin around each", gaps.len()),
+    let plan = |count: usize| {
+        let which = if count == 1 { "the longest gap".into() } else { format!("the {count} longest gaps") };
+        let choice = format!("{which} of {} and a margin around each", gaps.len());
+        detail.plan(Selection::windows(gaps.iter().take(count).map(|gap| around(gap)).collect()), choice)
     };
+    if gaps.is_empty() {
+        return Ok(Err((detail.plan(Selection::all(), "everything".into()), everything)));
+    }
     // `fits` gaps are known to fit, `too_many` known not to, each with its size.
     let (mut fits, mut too_many) = ((0, 0), (gaps.len() + 1, everything));
     for _ in 0..TRIALS {

@@ -2,14 +2,17 @@
 
 use crate::event::{Interval, MonoNs};
 
-/// All of time, or some intervals of it.
+/// All of time, or some intervals of it; and of these everything, or what concerns causal chains.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Selection(Option<Vec<Interval>>);
+pub struct Selection {
+    windows: Option<Vec<Interval>>,
+    chains_only: bool,
+}
 
 impl Selection {
     /// Everything.
     pub fn all() -> Self {
-        Self(None)
+        Self { windows: None, chains_only: false }
     }
 
     /// What touches one of these intervals.
@@ -22,14 +25,37 @@ impl Selection {
                 _ => merged.push(window),
             }
         }
-        Self(Some(merged))
+        Self { windows: Some(merged), chains_only: false }
+    }
+
+    /// The same without threads and block requests that no causal chain runs through.
+    pub fn chains_only(self) -> Self {
+        Self { chains_only: true, ..self }
+    }
+
+    /// Whether only threads and requests on causal chains are wanted.
+    pub fn is_chains_only(&self) -> bool {
+        self.chains_only
     }
 
     /// Whether `[start, end)` touches the selection; an empty interval counts as the moment at its start.
     pub fn touches(&self, start: MonoNs, end: MonoNs) -> bool {
-        let Some(windows) = &self.0 else { return true };
+        let Some(windows) = &self.windows else { return true };
         let first = windows.partition_point(|window| window.end <= start);
         windows.get(first).is_some_and(|window| window.start < end || window.start <= start)
+    }
+
+    /// The part of an interval to draw: from the first window that it touches to the last. A wait of an hour around a gap
+    /// of a millisecond would otherwise set the viewer's scale. What touches nothing stays as it is.
+    pub fn clip(&self, start: MonoNs, end: MonoNs) -> (MonoNs, MonoNs) {
+        let Some(windows) = &self.windows else { return (start, end) };
+        let first = windows.partition_point(|window| window.end <= start);
+        let after = windows.partition_point(|window| window.start < end);
+        match windows.get(first..after) {
+            Some([first, .., last]) => (start.max(first.start), end.min(last.end)),
+            Some([only]) => (start.max(only.start), end.min(only.end)),
+            _ => (start, end),
+        }
     }
 }
 
@@ -43,6 +69,23 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn clipping_keeps_every_nanosecond_inside(
+            windows in prop::collection::vec((0_i64..60, 1_i64..9), 0..8),
+            start in 0_i64..70,
+            length in 1_i64..20,
+        ) {
+            let windows: Vec<Interval> = windows.iter().map(|(start, length)| interval(*start, *length)).collect();
+            let whole = interval(start, length);
+            let selection = Selection::windows(windows.clone());
+            let (from, to) = selection.clip(whole.start, whole.end);
+            let clipped = Interval { start: from, end: to };
+            prop_assert_eq!(clipped.intersect(whole), clipped);
+            for window in windows {
+                prop_assert_eq!(clipped.intersect(window).length(), whole.intersect(window).length());
+            }
+        }
+
         #[test]
         fn touching_is_sharing_a_nanosecond(
             windows in prop::collection::vec((0_i64..60, 1_i64..9), 0..8),

@@ -23,7 +23,9 @@ impl<W: Write> Pass<'_, W> {
         for row in self.bundle.scan::<OffCpu>()? {
             let row = row?;
             let who = (row.pid, row.tid);
-            if !self.counts.row::<OffCpu>(self.story.shows_states(row.pid, row.tid) && self.touches(&row)) {
+            if !self.counts.row::<OffCpu>(
+                self.story.shows_states(self.selection, row.pid, row.tid) && self.touches(&row),
+            ) {
                 running.insert(who, row.on_ns);
                 continue;
             }
@@ -42,7 +44,7 @@ impl<W: Write> Pass<'_, W> {
         for (who, since) in running {
             let end = self.names.ended(who.0.0, who.1.0).unwrap_or(self.end);
             if let Some(since) = since.filter(|since| *since < end)
-                && self.story.shows_states(who.0, who.1)
+                && self.story.shows_states(self.selection, who.0, who.1)
             {
                 self.running(who, since, end)?;
             }
@@ -64,7 +66,7 @@ impl<W: Write> Pass<'_, W> {
     }
 
     fn running(&mut self, who: Who, start: MonoNs, end: MonoNs) -> Result<(), ExportError> {
-        if start < end && self.selection.touches(start, end) {
+        if start < end {
             self.state(who, start, end, "running", "thread_state_running", Object::default())?;
         }
         Ok(())
@@ -105,6 +107,10 @@ impl<W: Write> Pass<'_, W> {
         color: &'static str,
         args: Object,
     ) -> Result<(), ExportError> {
+        if !self.selection.touches(start, end) {
+            return Ok(());
+        }
+        let (start, end) = self.selection.clip(start, end);
         let row = Row::Thread { tid: tid.0, calls: false };
         let track = self.tracks.place_apart(Group::Process(pid.0), row, start, end);
         let slice = Slice { track, start, end, name, category: "state", color: Some(color), args };
