@@ -14,8 +14,9 @@ const BPF_LINKER: &str = "0.13.0";
 const LINKER_LLVM: std::ops::RangeInclusive<u32> = 21..=23;
 /// Debian's compiler with its library's source.
 const DEBIAN_COMPILER: [&str; 2] = ["rustc-web", "rust-web-src"];
-/// What the tests read bundles with, as other people would.
-const PYTHON_PACKAGES: [&str; 2] = ["duckdb", "pyarrow"];
+/// What the tests read bundles and traces with, as other people would: the name to import, and what pip installs.
+const PYTHON_PACKAGES: [(&str, &str); 3] =
+    [("duckdb", "duckdb"), ("pyarrow", "pyarrow"), ("perfetto", "perfetto==0.59.1")];
 
 /// Runs the command.
 ///
@@ -28,7 +29,7 @@ pub fn run() -> Result<()> {
     let linker = linker(&compiler)?;
     println!("eBPF linker:   {}", linker.display());
     let python = python()?;
-    println!("test Python:   {} with {}", python.display(), PYTHON_PACKAGES.join(", "));
+    println!("test Python:   {} with {}", python.display(), PYTHON_PACKAGES.map(|(name, _)| name).join(", "));
     println!("ready: next is `cargo xtask build`");
     Ok(())
 }
@@ -142,15 +143,15 @@ fn python() -> Result<PathBuf> {
         println!("making a virtual environment for the tests in {}", venv.display());
         make_venv(&venv)?;
     }
-    for package in PYTHON_PACKAGES {
-        if imports(&python, package) {
+    for (name, package) in PYTHON_PACKAGES {
+        if imports(&python, name) {
             continue;
         }
         println!("installing the Python package {package} into {}", venv.display());
         let mut pip = Command::new(&python);
         process::run(pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", package]))
             .with_context(|| {
-            format!("the tests read bundles with {package}: make it importable in {}", venv.display())
+            format!("the tests read bundles with {name}: make it importable in {}", venv.display())
         })?;
     }
     Ok(python)

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 
 use super::{ExitStatus, Failure, Result, Ui, parse_bytes};
 use crate::event::GapId;
-use crate::export::chrome::{self, ExportError, Options, Summary};
+use crate::export::{self, ExportError, Format, Options, Summary};
 use crate::store::Bundle;
 
 /// Arguments of `gtrace export`.
@@ -24,7 +24,8 @@ pub struct ExportArgs {
     /// Only what surrounds this gap.
     #[arg(long, value_name = "GAP")]
     pub around_gap: Option<i64>,
-    /// Keep only the longest gaps and what surrounds them where the file would be larger (200M, 1G).
+    /// Keep only the longest gaps and what surrounds them where the file would be larger (200M, 1G). Where not even
+    /// one fits, less of what surrounds it.
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub max_size: Option<u64>,
 }
@@ -32,8 +33,34 @@ pub struct ExportArgs {
 /// A format of a trace viewer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ExportFormat {
-    /// Chrome trace-event JSON: opens in chrome://tracing and ui.perfetto.dev.
+    /// Chrome trace-event JSON: opens in chrome://tracing, ui.perfetto.dev and speedscope.
     Chrome,
+    /// Perfetto's own format: opens in ui.perfetto.dev and its trace processor.
+    Perfetto,
+}
+
+impl ExportFormat {
+    fn format(self) -> Format {
+        match self {
+            Self::Chrome => Format::Chrome,
+            Self::Perfetto => Format::Perfetto,
+        }
+    }
+
+    /// What a file of it is called after the recording's name.
+    fn extension(self) -> &'static str {
+        match self {
+            Self::Chrome => ".trace.json",
+            Self::Perfetto => ".perfetto-trace",
+        }
+    }
+
+    fn viewers(self) -> &'static str {
+        match self {
+            Self::Chrome => "chrome://tracing or ui.perfetto.dev",
+            Self::Perfetto => "ui.perfetto.dev",
+        }
+    }
 }
 
 /// Writes a recording for a trace viewer.
@@ -44,32 +71,36 @@ pub fn run(args: &ExportArgs, ui: &Ui) -> Result<ExitStatus> {
     let what = format!("cannot export {}", args.bundle.display());
     let bundle = Bundle::open(&args.bundle)
         .map_err(|error| Failure::new(&what).because(error.to_string()).try_this(error.remedy()))?;
-    let output = args.output.clone().unwrap_or_else(|| beside(&args.bundle));
-    let options = Options { around_gap: args.around_gap.map(GapId), max_bytes: args.max_size };
+    let output = args.output.clone().unwrap_or_else(|| beside(&args.bundle, args.format));
+    let options = Options {
+        format: args.format.format(),
+        around_gap: args.around_gap.map(GapId),
+        max_bytes: args.max_size,
+    };
     let progress = ui.progress(&format!("exporting to {}", output.display()), None);
     progress.advance(0);
-    let ExportFormat::Chrome = args.format;
-    let summary = chrome::export_to_file(&bundle, &output, &options)
+    let summary = export::export_to_file(&bundle, &output, &options)
         .map_err(|error| Failure::new(&what).because(error.to_string()).try_this(remedy(&error)))?;
     drop(progress);
-    tell(ui, &summary);
+    tell(ui, &summary, args.format);
     ui.print(&format!("{}\n", output.display()))?;
     Ok(ExitStatus::Done)
 }
 
-/// `x.gtrace` becomes `x.trace.json`.
-fn beside(bundle: &Path) -> PathBuf {
+/// `x.gtrace` becomes `x.trace.json` or `x.perfetto-trace`.
+fn beside(bundle: &Path, format: ExportFormat) -> PathBuf {
     // `x.gtrace/..` and the like have no name of their own.
     let mut name = bundle.file_stem().unwrap_or("gtrace".as_ref()).to_owned();
-    name.push(".trace.json");
+    name.push(format.extension());
     bundle.with_file_name(name)
 }
 
-fn tell(ui: &Ui, summary: &Summary) {
+fn tell(ui: &Ui, summary: &Summary, format: ExportFormat) {
     ui.say(&format!(
-        "exported {} ({:.1} MB); open it in chrome://tracing or ui.perfetto.dev",
+        "exported {} ({:.1} MB); open it in {}",
         summary.choice,
-        summary.bytes as f64 / 1e6
+        summary.bytes as f64 / 1e6,
+        format.viewers()
     ));
     if summary.counts.left_out() > 0 {
         for (table, (exported, left_out)) in summary.counts.tables().filter(|(_, counts)| counts.1 > 0) {
@@ -82,7 +113,7 @@ fn remedy(error: &ExportError) -> &'static str {
     match error {
         ExportError::Store(error) => error.remedy(),
         ExportError::NoGap { .. } => "name a gap that `gtrace report` lists",
-        ExportError::TooSmall { .. } => "allow more with --max-size, or name a shorter gap with --around-gap",
+        ExportError::TooSmall { .. } => "allow more with --max-size",
         _ => "name another file with -o",
     }
 }
@@ -93,8 +124,11 @@ mod tests {
 
     #[test]
     fn the_file_lies_beside_the_recording() {
-        assert_eq!(beside(Path::new("/a/x.gtrace")), Path::new("/a/x.trace.json"));
-        assert_eq!(beside(Path::new("x.gtrace/")), Path::new("x.trace.json"));
-        assert_eq!(beside(Path::new("x")), Path::new("x.trace.json"));
+        let chrome = |bundle: &str| beside(Path::new(bundle), ExportFormat::Chrome);
+        assert_eq!(chrome("/a/x.gtrace"), Path::new("/a/x.trace.json"));
+        assert_eq!(chrome("x.gtrace/"), Path::new("x.trace.json"));
+        assert_eq!(chrome("x"), Path::new("x.trace.json"));
+        let perfetto = beside(Path::new("/a/x.gtrace"), ExportFormat::Perfetto);
+        assert_eq!(perfetto, Path::new("/a/x.perfetto-trace"));
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use gtrace::event::{GapId, MonoNs};
-use gtrace::export::chrome::{ExportError, Options, Summary, export, export_to_file};
+use gtrace::export::{ExportError, Options, Summary, export, export_to_file};
 use gtrace::store::schema::{TableVisitor, visit_tables};
 use gtrace::store::{Bundle, BundleWriter, Table};
 use proptest::prelude::*;
@@ -21,43 +21,54 @@ fn trace(bundle: &Bundle, options: &Options) -> (String, Summary) {
     (String::from_utf8(text).unwrap(), summary)
 }
 
+/// Slices of a track around the current time: begin, name and colour, the innermost last.
+#[derive(Default)]
+struct Open {
+    slices: Vec<(i128, Value, Value)>,
+    time: Option<i128>,
+}
+
 /// Checks what every trace must be; returns its events.
 fn check(text: &str) -> Vec<Value> {
     let parsed: Value = serde_json::from_str(text).unwrap();
     let events = parsed["traceEvents"].as_array().unwrap().clone();
-    let mut tracks: BTreeMap<(i64, i64), Vec<(i128, i128)>> = BTreeMap::new();
+    let mut tracks: BTreeMap<(i64, i64), Open> = BTreeMap::new();
     let mut arrows: BTreeMap<i64, (u32, u32)> = BTreeMap::new();
     let mut named = std::collections::BTreeSet::new();
     for (event, line) in events.iter().zip(text.lines().skip(1)) {
-        let track = (event["pid"].as_i64().unwrap(), event["tid"].as_i64().unwrap());
-        match event["ph"].as_str().unwrap() {
-            "X" => {
-                let start = ns(line, "\"ts\":");
-                tracks.entry(track).or_default().push((start, start + ns(line, "\"dur\":")));
+        let key = (event["pid"].as_i64().unwrap(), event["tid"].as_i64().unwrap());
+        let phase = event["ph"].as_str().unwrap();
+        match phase {
+            // Slices nest, and a track's are in order of time.
+            "B" | "E" | "X" => {
+                let time = ns(line, "\"ts\":");
+                let track = tracks.entry(key).or_default();
+                assert!(track.time.is_none_or(|before| before <= time), "{line}");
+                track.time = Some(time);
+                if phase == "B" {
+                    track.slices.push((time, event["name"].clone(), event["cname"].clone()));
+                } else if phase == "E" {
+                    let (start, name, color) = track.slices.pop().unwrap();
+                    assert!(start < time && name == event["name"] && color == event["cname"], "{line}");
+                } else {
+                    assert_eq!(ns(line, "\"dur\":"), 0);
+                }
             }
             "s" => arrows.entry(event["id"].as_i64().unwrap()).or_default().0 += 1,
             "f" => arrows.entry(event["id"].as_i64().unwrap()).or_default().1 += 1,
-            "M" if event["name"] == "thread_name" => drop(named.insert(track)),
+            "M" if event["name"] == "thread_name" => drop(named.insert(key)),
             "M" => {}
+            "C" => assert!(event["args"]["value"].as_i64().unwrap() >= 0, "{event}"),
             other => panic!("{other}"),
         }
     }
     // Every arrow has both its ends.
     assert!(arrows.values().all(|ends| *ends == (1, 1)), "{arrows:?}");
     let mut tids = std::collections::BTreeSet::new();
-    for (track, slices) in &mut tracks {
-        assert!(named.contains(track), "{track:?} has no name");
-        assert!(tids.insert(track.1), "{track:?}: not the only one with this tid");
-        // Slices nest: no two overlap in part.
-        slices.sort_by_key(|(start, end)| (*start, -end));
-        let mut open: Vec<i128> = Vec::new();
-        for &mut (start, end) in slices {
-            while open.last().is_some_and(|&open| open <= start) {
-                open.pop();
-            }
-            assert!(open.last().is_none_or(|&open| end <= open), "{track:?}: {start}..{end} in {open:?}");
-            open.push(end);
-        }
+    for (key, track) in &tracks {
+        assert!(named.contains(key), "{key:?} has no name");
+        assert!(tids.insert(key.1), "{key:?}: not the only one with this tid");
+        assert!(track.slices.is_empty(), "{key:?}: not every slice ends");
     }
     events
 }
@@ -119,7 +130,7 @@ fn around_one_gap() {
     let dir = tempfile::tempdir().unwrap();
     let bundle = story::write(&dir.path().join("x.gtrace"));
     let (text, summary) = trace(&bundle, &Options { around_gap: Some(GapId(3)), ..Options::default() });
-    let events = check(&text);
+    check(&text);
     // 100 µs on each side of [760, 765): neither the first kernel nor its launch.
     let counts: BTreeMap<_, _> = summary.counts.tables().collect();
     assert_eq!(counts["gpu_ops"], (2, 2));
@@ -131,7 +142,7 @@ fn around_one_gap() {
 }
 
 /// A thousand gaps between ops, each of another length.
-fn many_gaps(dir: &Path) -> Bundle {
+pub fn many_gaps(dir: &Path) -> Bundle {
     let path = dir.join("x.gtrace");
     let mut writer = BundleWriter::create(&path, meta(), None).unwrap();
     let mut time = 1_000_000_000;
@@ -184,6 +195,55 @@ fn a_size_is_kept_and_the_longest_gaps_stay() {
     assert!(matches!(tiny, Err(ExportError::TooSmall { limit: 500, .. })));
 }
 
+/// Less and less is kept of the longest gap, but never nothing, and the trace says what was left out.
+#[test]
+fn where_nothing_fits_the_longest_gap_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    let bundle = story::write(&dir.path().join("x.gtrace"));
+    let mut choices = Vec::new();
+    for limit in (1_500..30_000).rev().step_by(250) {
+        let (text, summary) = trace(&bundle, &Options { max_bytes: Some(limit), ..Options::default() });
+        let events = check(&text);
+        assert!(summary.bytes <= limit);
+        let gap =
+            events.iter().find(|event| event["args"]["gap"] == 1 && event["args"]["mostly"].is_string());
+        assert!(gap.is_some_and(|gap| gap["args"]["length_ns"] == 405_000), "{limit}: {text}");
+        if choices.last() != Some(&summary.choice) {
+            choices.push(summary.choice);
+        }
+    }
+    insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true}, {
+        insta::assert_snapshot!("chrome_choices", choices.join("\n"));
+    });
+    // The same where one gap is wanted.
+    let options = Options { around_gap: Some(GapId(1)), max_bytes: Some(2_000), ..Options::default() };
+    let (text, summary) = trace(&bundle, &options);
+    check(&text);
+    assert!(summary.choice.starts_with("gap 1 alone, with"), "{}", summary.choice);
+}
+
+/// Of a recording without gaps the beginning stays.
+#[test]
+fn without_gaps_the_beginning_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.gtrace");
+    let mut meta = meta();
+    meta.ended_ns = Some(1_000_000_000);
+    let mut writer = BundleWriter::create(&path, meta.clone(), None).unwrap();
+    writer.append((0..1000).map(|id| op(id, 1 + id * 1_000_000, 1 + id * 1_000_000 + 500_000)).collect());
+    writer.finish(meta).unwrap();
+    let bundle = Bundle::open(&path).unwrap();
+    let (whole, _) = trace(&bundle, &Options::default());
+    let limit = whole.len() as u64 / 4;
+    let (text, summary) = trace(&bundle, &Options { max_bytes: Some(limit), ..Options::default() });
+    let events = check(&text);
+    assert!(text.len() as u64 <= limit && text.len() as u64 > limit / 2);
+    assert!(summary.choice.starts_with("the first ") && summary.choice.ends_with(": there are no gaps"));
+    let mut kept: Vec<i64> = events.iter().filter_map(|event| event["args"]["op"].as_i64()).collect();
+    kept.sort_unstable();
+    assert!(kept.len() > 100 && kept == (0..kept.len() as i64).collect::<Vec<_>>());
+}
+
 /// Where not even one gap fits with all that surrounds it, what no chain runs through goes first.
 #[test]
 fn chains_stay_longest() {
@@ -226,7 +286,8 @@ fn the_file_is_whole_or_not_there() {
     assert!(error.to_string().starts_with("cannot write /nonexistent/t.json: "), "{error}");
 }
 
-struct Fill<'a>(&'a mut BundleWriter, Words<'a>, usize);
+/// Fills a table with rows that may hold anything.
+pub struct Fill<'a>(pub &'a mut BundleWriter, pub Words<'a>, pub usize);
 
 impl TableVisitor for Fill<'_> {
     fn visit<T: Table>(&mut self) {

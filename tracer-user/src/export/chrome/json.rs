@@ -2,131 +2,182 @@
 
 use std::fmt::Write as _;
 
-use crate::report::escape::escape;
+use crate::export::sink::{Describe, Details};
+use crate::export::text::{LONGEST, bounded};
 
-/// Characters of one string at most: enough for a mangled kernel name or a path, and no more than a viewer can show.
-const LONGEST: usize = 1024;
+/// An object under construction, at the end of a text.
+pub struct Object<'a> {
+    out: &'a mut String,
+    empty: bool,
+}
 
-/// An object under construction.
-#[derive(Clone, Debug, Default)]
-pub struct Object(String);
+impl<'a> Object<'a> {
+    /// Begins an object.
+    pub fn begin(out: &'a mut String) -> Self {
+        out.push('{');
+        Self { out, empty: true }
+    }
 
-impl Object {
-    /// Adds a string.
-    pub fn text(mut self, key: &str, value: &str) -> Self {
+    /// Adds a string of ours, in which nothing is to be escaped.
+    pub fn word(&mut self, key: &'static str, value: &'static str) {
         self.key(key);
-        push_string(&mut self.0, value);
-        self
-    }
-
-    /// Adds a string, if there is one.
-    pub fn text_if(self, key: &str, value: Option<&str>) -> Self {
-        match value {
-            Some(value) => self.text(key, value),
-            None => self,
-        }
-    }
-
-    /// Adds a whole number. Viewers read numbers as doubles: exact up to 2^53.
-    pub fn integer(mut self, key: &str, value: i64) -> Self {
-        self.key(key);
-        // Writing to a string cannot fail.
-        let _ = write!(self.0, "{value}");
-        self
-    }
-
-    /// Adds a whole number, if there is one.
-    pub fn integer_if(self, key: &str, value: Option<i64>) -> Self {
-        match value {
-            Some(value) => self.integer(key, value),
-            None => self,
-        }
+        self.out.push('"');
+        self.out.push_str(value);
+        self.out.push('"');
     }
 
     /// Adds nanoseconds as microseconds with three decimals, exactly.
-    pub fn micros(mut self, key: &str, ns: i128) -> Self {
+    pub fn micros(&mut self, key: &'static str, ns: i128) {
         self.key(key);
-        let sign = if ns < 0 { "-" } else { "" };
+        if ns < 0 {
+            self.out.push('-');
+        }
         let ns = ns.unsigned_abs();
-        let _ = write!(self.0, "{sign}{}.{:03}", ns / 1000, ns % 1000);
-        self
+        match u64::try_from(ns) {
+            Ok(ns) => {
+                push_number(self.out, ns / 1000);
+                self.out.push('.');
+                for unit in [100, 10, 1] {
+                    self.out.push(char::from(b'0' + (ns / unit % 10) as u8));
+                }
+            }
+            // Only where a file holds times that are none. Writing to a string cannot fail.
+            Err(_) => drop(write!(self.out, "{}.{:03}", ns / 1000, ns % 1000)),
+        }
     }
 
-    /// Adds a list of strings.
-    pub fn list(mut self, key: &str, values: impl IntoIterator<Item = String>) -> Self {
+    /// Adds what a row says of itself.
+    pub fn details(&mut self, key: &'static str, details: &dyn Describe) {
         self.key(key);
-        self.0.push('[');
-        for (index, value) in values.into_iter().enumerate() {
-            if index > 0 {
-                self.0.push(',');
-            }
-            push_string(&mut self.0, &value);
-        }
-        self.0.push(']');
-        self
+        let mut inner = Object::begin(self.out);
+        details.describe(&mut inner);
+        inner.end();
     }
 
     /// Adds an object.
-    #[allow(clippy::needless_pass_by_value, reason = "it reads as a chain of moves")]
-    pub fn object(mut self, key: &str, value: Self) -> Self {
+    pub fn object(&mut self, key: &'static str) -> Object<'_> {
         self.key(key);
-        self.0.push('{');
-        self.0.push_str(&value.0);
-        self.0.push('}');
-        self
+        Object::begin(self.out)
     }
 
-    /// Its text.
-    pub fn finish(self) -> String {
-        format!("{{{}}}", self.0)
+    /// Ends it.
+    pub fn end(self) {
+        self.out.push('}');
     }
 
-    fn key(&mut self, key: &str) {
-        if !self.0.is_empty() {
-            self.0.push(',');
+    /// A key of ours, in which nothing is to be escaped.
+    fn key(&mut self, key: &'static str) {
+        self.comma();
+        self.out.push('"');
+        self.out.push_str(key);
+        self.out.push_str("\":");
+    }
+
+    fn comma(&mut self) {
+        if !self.empty {
+            self.out.push(',');
         }
-        push_string(&mut self.0, key);
-        self.0.push(':');
+        self.empty = false;
     }
+}
+
+impl Details for Object<'_> {
+    fn text(&mut self, key: &'static str, value: &str) {
+        self.key(key);
+        push_string(self.out, value);
+    }
+
+    /// Viewers read numbers as doubles: exact up to 2^53.
+    fn integer(&mut self, key: &'static str, value: i64) {
+        self.key(key);
+        if value < 0 {
+            self.out.push('-');
+        }
+        push_number(self.out, value.unsigned_abs());
+    }
+
+    fn named(&mut self, name: &str, value: i64) {
+        self.comma();
+        push_string(self.out, name);
+        let _ = write!(self.out, ":{value}");
+    }
+
+    fn list(&mut self, key: &'static str, values: &mut dyn Iterator<Item = String>) {
+        self.key(key);
+        self.out.push('[');
+        for (index, value) in values.enumerate() {
+            if index > 0 {
+                self.out.push(',');
+            }
+            push_string(self.out, &value);
+        }
+        self.out.push(']');
+    }
+
+    fn group(&mut self, key: &'static str, details: &dyn Describe) {
+        self.details(key, details);
+    }
+}
+
+/// Digits, without the detours of formatting: half of what is written is numbers.
+fn push_number(out: &mut String, mut value: u64) {
+    let mut digits = [0; 20];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (value % 10) as u8;
+        value /= 10;
+        if value == 0 {
+            break;
+        }
+    }
+    out.push_str(std::str::from_utf8(&digits[at..]).unwrap_or_default());
 }
 
 fn push_string(out: &mut String, value: &str) {
     out.push('"');
-    if value.len() <= LONGEST
-        && value.bytes().all(|byte| matches!(byte, b' '..=b'~') && !b"\"\\<".contains(&byte))
-    {
+    let plain = |byte: u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\' | b'<');
+    if value.len() <= LONGEST && value.bytes().all(plain) {
         out.push_str(value);
     } else {
-        let cut = value.char_indices().nth(LONGEST).map(|(at, _)| at);
-        // What would turn a viewer's text around, or break it, is made visible.
-        for character in escape(&value[..cut.unwrap_or(value.len())]).chars() {
-            match character {
-                '"' => out.push_str("\\\""),
-                '\\' => out.push_str("\\\\"),
-                // So that the trace may stand inside a web page's script.
-                '<' => out.push_str("\\u003c"),
-                // None is left; but whatever is, JSON allows no control character.
-                control @ '\0'..='\u{1f}' => {
-                    let _ = write!(out, "\\u{:04x}", u32::from(control));
-                }
-                other => out.push(other),
-            }
-        }
-        if cut.is_some() {
-            out.push('…');
-        }
+        push_escaped(out, &bounded(value));
     }
     out.push('"');
+}
+
+fn push_escaped(out: &mut String, value: &str) {
+    for character in value.chars() {
+        match character {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            // So that the trace may stand inside a web page's script.
+            '<' => out.push_str("\\u003c"),
+            // None is left; but whatever is, JSON allows no control character.
+            control @ '\0'..='\u{1f}' => {
+                let _ = write!(out, "\\u{:04x}", u32::from(control));
+            }
+            other => out.push(other),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::escape::escape;
     use proptest::prelude::*;
+
+    fn object(fill: impl FnOnce(&mut Object<'_>)) -> String {
+        let mut text = String::new();
+        let mut object = Object::begin(&mut text);
+        fill(&mut object);
+        object.end();
+        text
+    }
 
     #[test]
     fn nanoseconds_are_exact() {
-        let text = |ns| Object::default().micros("ts", ns).finish();
+        let text = |ns| object(|object| object.micros("ts", ns));
         assert_eq!(text(0), r#"{"ts":0.000}"#);
         assert_eq!(text(1), r#"{"ts":0.001}"#);
         assert_eq!(text(-1), r#"{"ts":-0.001}"#);
@@ -135,19 +186,26 @@ mod tests {
         assert_eq!(text(i128::from(i64::MIN) - i128::from(i64::MAX)), r#"{"ts":-18446744073709551.615}"#);
     }
 
-    #[test]
-    fn long_strings_are_cut() {
-        let text = Object::default().text("a", &"é".repeat(5000)).finish();
-        assert_eq!(text, format!(r#"{{"a":"{}…"}}"#, "é".repeat(LONGEST)));
-    }
-
     proptest! {
         #[test]
+        fn numbers_are_what_they_were(value in any::<i64>(), ns in any::<i64>()) {
+            let text = object(|object| {
+                object.integer("value", value);
+                object.micros("ts", ns.into());
+            });
+            let (sign, size) = (if ns < 0 { "-" } else { "" }, ns.unsigned_abs());
+            prop_assert_eq!(text, format!(r#"{{"value":{value},"ts":{sign}{}.{:03}}}"#, size / 1000, size % 1000));
+        }
+
+        #[test]
         fn any_string_comes_back_escaped(value in any::<String>(), list in any::<Vec<String>>()) {
-            let text = Object::default()
-                .text("value", &value)
-                .object("inner", Object::default().list("list", list.clone()).integer("n", 7))
-                .finish();
+            let text = object(|object| {
+                object.text("value", &value);
+                let mut inner = object.object("inner");
+                inner.list("list", &mut list.iter().cloned());
+                inner.integer("n", 7);
+                inner.end();
+            });
             prop_assert!(!text.contains('<') && !text.chars().any(char::is_control));
             let parsed: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
             prop_assert_eq!(&parsed["value"], &serde_json::Value::from(escape(&value)));

@@ -1,184 +1,211 @@
-//! Chrome trace-event JSON, for chrome://tracing (catapult's trace viewer), ui.perfetto.dev and all that read it.
+//! Chrome trace-event JSON, for chrome://tracing (catapult's trace viewer), ui.perfetto.dev, speedscope and all that read it.
 //!
-//! The format: <https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU>. What becomes what:
+//! Slices are written as their begin and end, not as begin and length: viewers read times as doubles, and begin plus length is
+//! then not always the begin of what follows at once. Two times that are the same are the same text.
 //!
-//! | recorded | in the trace |
-//! |---|---|
-//! | a GPU | a process, with a track of its gaps (the gap, and in it its segments, named and coloured by cause) and a track a stream |
-//! | a thread | two tracks of its process: its state (running, runnable, blocked on …), and its CUDA and system calls |
-//! | a block device | a track of its requests: in the queue, in the device |
-//! | launch → op, waker → woken, leaf of a chain → segment | flow arrows `launch`, `wake`, `cause` |
-//! | lost events | a track for each source |
-//!
-//! Events are written as they are read: memory is needed for gaps and segments, and for what arrows join, not for events.
+//! The format: <https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU>.
 
-mod calls;
-mod counts;
-mod error;
-mod events;
-mod gaps;
-mod host;
 mod json;
-mod names;
-mod ops;
-mod plan;
-mod select;
-mod states;
-mod tracks;
 
-use std::fs::{File, OpenOptions};
-use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::io::{self, Write};
 
-use crate::event::{GapId, MonoNs};
-use crate::store::Bundle;
-
-pub use counts::Counts;
-pub use error::ExportError;
-
-use events::Events;
+use super::names::Names;
+use super::sink::{Anchor, Arrow, Describe, Details as _, NewGroup, Sink, Slice};
+use super::tracks::{NewTrack, Row, Track};
+use crate::event::MonoNs;
 use json::Object;
-use names::Names;
-use plan::Story;
-use select::Selection;
-use tracks::Tracks;
 
-/// What to export.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Options {
-    /// Only what touches this gap and a margin around it.
-    pub around_gap: Option<GapId>,
-    /// The largest file wanted, in bytes. What stays are the longest gaps with what touches them, as many as fit.
-    pub max_bytes: Option<u64>,
+/// Writes `{"traceEvents": […], "otherData": {…}}`.
+pub struct Chrome<W> {
+    out: W,
+    base: MonoNs,
+    bytes: u64,
+    written: bool,
+    arrows: i64,
+    /// Names of counters: this format has no tracks for them.
+    counters: BTreeMap<i64, String>,
+    /// Of each thread of the trace: the slices whose end is still to be written, the innermost last.
+    open: BTreeMap<i64, Vec<Open>>,
+    text: String,
 }
 
-/// What was exported.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Summary {
-    /// Size of the JSON in bytes.
-    pub bytes: u64,
-    /// Rows by table: exported and left out.
-    pub counts: Counts,
-    /// What stays, in words.
-    pub choice: String,
-}
-
-/// Exports to a file. It gets its name only when it is whole; a file of that name is replaced.
-///
-/// # Errors
-/// The bundle cannot be read, the file cannot be written, or nothing fits into [`Options::max_bytes`].
-pub fn export_to_file(bundle: &Bundle, path: &Path, options: &Options) -> Result<Summary, ExportError> {
-    let failed = |source| ExportError::Write { path: path.to_owned(), source };
-    let name = path.file_name().ok_or_else(|| failed(std::io::ErrorKind::IsADirectory.into()))?;
-    let mut temporary = std::ffi::OsString::from(".");
-    temporary.push(name);
-    temporary.push(format!(".{}.tmp", std::process::id()));
-    let temporary = path.with_file_name(temporary);
-    // Created new, so that no link in a shared folder leads it elsewhere.
-    let file = OpenOptions::new().write(true).create_new(true).open(&temporary).map_err(failed)?;
-    let done =
-        export_to(bundle, file, options).map_err(|error| error.in_file(path)).and_then(|(summary, file)| {
-            file.sync_all().and_then(|()| std::fs::rename(&temporary, path)).map_err(failed)?;
-            Ok(summary)
-        });
-    if done.is_err() {
-        // Best effort: the error at hand says more.
-        let _ = std::fs::remove_file(&temporary);
-    }
-    done
-}
-
-fn export_to(bundle: &Bundle, file: File, options: &Options) -> Result<(Summary, File), ExportError> {
-    let mut out = BufWriter::with_capacity(1 << 20, file);
-    let summary = export(bundle, &mut out, options)?;
-    let file = out.into_inner().map_err(|error| ExportError::out(error.into_error()))?;
-    Ok((summary, file))
-}
-
-/// Exports to anything.
-///
-/// # Errors
-/// The bundle cannot be read, `out` cannot be written, or nothing fits into [`Options::max_bytes`].
-pub fn export(bundle: &Bundle, out: impl Write, options: &Options) -> Result<Summary, ExportError> {
-    let story = Story::load(bundle)?;
-    let plan = plan::plan(bundle, &story, options)?;
-    let (bytes, counts) = write(bundle, &story, &plan.selection, &plan.choice, out)?;
-    Ok(Summary { bytes, counts, choice: plan.choice })
-}
-
-/// Writes one whole trace of what is selected.
-fn write(
-    bundle: &Bundle,
-    story: &Story,
-    selection: &Selection,
-    choice: &str,
-    out: impl Write,
-) -> Result<(u64, Counts), ExportError> {
-    let meta = bundle.meta();
-    let mut pass = Pass {
-        bundle,
-        story,
-        selection,
-        names: &story.names,
-        end: story.end,
-        events: Events::begin(out, MonoNs(meta.started_ns)).map_err(ExportError::out)?,
-        tracks: Tracks::default(),
-        counts: Counts::default(),
-    };
-    let gaps = pass.gaps()?;
-    let launches = pass.ops()?;
-    pass.calls(&launches)?;
-    let requests = pass.states(&gaps)?;
-    pass.block_io(&requests)?;
-    pass.overhead()?;
-    pass.losses()?;
-    pass.track_names()?;
-    let about = pass.about(choice);
-    let bytes = pass.events.finish(about).map_err(ExportError::out)?;
-    Ok((bytes, pass.counts))
-}
-
-/// One writing of a trace.
-struct Pass<'a, W> {
-    bundle: &'a Bundle,
-    story: &'a Story,
-    selection: &'a Selection,
-    names: &'a Names,
-    /// What has no end of its own ends here.
+/// A slice whose end is still to be written.
+struct Open {
+    track: Track,
     end: MonoNs,
-    events: Events<W>,
-    tracks: Tracks,
-    counts: Counts,
+    name: String,
+    color: Option<&'static str>,
 }
 
-impl<W: Write> Pass<'_, W> {
-    /// `otherData`: what the trace is of, and what it leaves out.
-    fn about(&self, choice: &str) -> Object {
-        let meta = self.bundle.meta();
-        let mut kept = Object::default();
-        let mut left_out = Object::default();
-        for (table, (exported, rows)) in self.counts.tables() {
-            kept = kept.integer(table, exported as i64);
-            left_out = left_out.integer(table, rows as i64);
+impl<W: Write> Chrome<W> {
+    /// Times are written relative to `base`: a viewer's doubles then hold them exactly for 104 days.
+    pub fn begin(out: W, base: MonoNs) -> io::Result<Self> {
+        let (counters, open, text) = (BTreeMap::new(), BTreeMap::new(), String::new());
+        let mut this = Self { out, base, bytes: 0, written: false, arrows: 0, counters, open, text };
+        this.raw("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;
+        Ok(this)
+    }
+
+    fn raw(&mut self, text: &str) -> io::Result<()> {
+        self.bytes += text.len() as u64;
+        self.out.write_all(text.as_bytes())
+    }
+
+    fn event(&mut self, fill: impl FnOnce(&mut Object<'_>)) -> io::Result<()> {
+        let mut text = std::mem::take(&mut self.text);
+        text.clear();
+        text.push_str(if self.written { ",\n" } else { "\n" });
+        self.written = true;
+        let mut object = Object::begin(&mut text);
+        fill(&mut object);
+        object.end();
+        let written = self.raw(&text);
+        self.text = text;
+        written
+    }
+
+    /// What all but metadata begin with.
+    fn timed(
+        &mut self,
+        phase: &'static str,
+        track: Track,
+        time: MonoNs,
+        fill: impl FnOnce(&mut Object<'_>),
+    ) -> io::Result<()> {
+        let base = self.base;
+        self.event(|event| {
+            event.word("ph", phase);
+            event.integer("pid", track.pid);
+            event.integer("tid", track.tid);
+            event.micros("ts", i128::from(time.0) - i128::from(base.0));
+            fill(event);
+        })
+    }
+
+    fn end(&mut self, open: &Open) -> io::Result<()> {
+        // speedscope wants to hear the name again, catapult the colour.
+        self.timed("E", open.track, open.end, |event| {
+            event.text("name", &open.name);
+            color(event, open.color);
+        })
+    }
+
+    /// A property of a track or of its process (`ph: M`).
+    fn metadata(
+        &mut self,
+        track: Track,
+        name: &'static str,
+        fill: impl FnOnce(&mut Object<'_>),
+    ) -> io::Result<()> {
+        self.event(|event| {
+            event.word("ph", "M");
+            event.integer("pid", track.pid);
+            event.integer("tid", track.tid);
+            event.word("name", name);
+            let mut args = event.object("args");
+            fill(&mut args);
+            args.end();
+        })
+    }
+}
+
+impl<W: Write> Sink for Chrome<W> {
+    fn group(&mut self, new: &NewGroup<'_>) -> io::Result<()> {
+        let track = Track { pid: new.pid, tid: 0 };
+        self.metadata(track, "process_name", |args| args.text("name", new.name))?;
+        self.metadata(track, "process_sort_index", |args| args.integer("sort_index", new.rank.into()))?;
+        if !new.label.is_empty() {
+            self.metadata(track, "process_labels", |args| args.text("labels", new.label))?;
         }
-        let mut losses = Object::default();
-        for (source, count) in &meta.losses {
-            losses = losses.integer(source, *count as i64);
+        Ok(())
+    }
+
+    fn track(&mut self, new: &NewTrack<'_>, names: &Names) -> io::Result<()> {
+        let mut name = names.row(new.group, new.row);
+        if matches!(new.row, Row::Counter(..)) {
+            self.counters.insert(new.track.tid, name);
+            return Ok(());
         }
-        Object::default()
-            .text("written_by", concat!("gtrace ", env!("CARGO_PKG_VERSION")))
-            .text("recorded_by", &format!("gtrace {}", meta.gtrace_version))
-            .text("host", &meta.host)
-            .text("kernel", &meta.kernel)
-            .text("command", &meta.command.join(" "))
-            .text("ended", &meta.ended)
-            .text("clock", "ts 0 is start_mono_ns of CLOCK_MONOTONIC; add utc_offset_ns to that for UTC")
-            .text("start_mono_ns", &meta.started_ns.to_string())
-            .text("utc_offset_ns", &meta.utc_offset_ns.to_string())
-            .text("choice", choice)
-            .text("threads", &self.story.threads_in_words(self.selection))
-            .object("exported_rows", kept)
-            .object("left_out_rows", left_out)
-            .object("lost_events", losses)
+        if new.lane > 0 {
+            name = format!("{name} ({})", new.lane + 1);
+        }
+        self.metadata(new.track, "thread_name", |args| args.text("name", &name))?;
+        self.metadata(new.track, "thread_sort_index", |args| args.integer("sort_index", new.rank.into()))
+    }
+
+    /// `ph: B` and, later, `E`; `X` if it has no length, since ends go before begins of the same time.
+    fn slice(&mut self, slice: &Slice<'_>) -> io::Result<()> {
+        // What has ended by now; of what ends together the innermost first.
+        while let Some(open) = self.open.get_mut(&slice.track.tid)
+            && let Some(ended) = open.pop_if(|open| open.end <= slice.start)
+        {
+            self.end(&ended)?;
+        }
+        let empty = slice.start == slice.end;
+        self.timed(if empty { "X" } else { "B" }, slice.track, slice.start, |event| {
+            if empty {
+                event.micros("dur", 0);
+            }
+            event.text("name", slice.name);
+            event.word("cat", slice.category);
+            color(event, slice.color);
+            event.details("args", slice.details);
+        })?;
+        if !empty {
+            let Slice { track, end, color, .. } = *slice;
+            let open = Open { track, end, name: slice.name.to_owned(), color };
+            self.open.entry(slice.track.tid).or_default().push(open);
+        }
+        Ok(())
+    }
+
+    /// `ph: s` and `f`.
+    fn arrow(&mut self, arrow: Arrow, from: Anchor, to: Anchor) -> io::Result<()> {
+        self.arrows += 1;
+        let id = self.arrows;
+        for (phase, anchor) in [("s", from), ("f", to)] {
+            self.timed(phase, anchor.track, anchor.time, |event| {
+                event.word("name", arrow.name());
+                event.word("cat", arrow.name());
+                event.integer("id", id);
+                if phase == "f" {
+                    // To the slice around it, not to the next one.
+                    event.word("bp", "e");
+                }
+            })?;
+        }
+        Ok(())
+    }
+
+    /// `ph: C`.
+    fn counter(&mut self, track: Track, time: MonoNs, value: i64) -> io::Result<()> {
+        let name = self.counters.get(&track.tid).cloned().unwrap_or_default();
+        self.timed("C", track, time, |event| {
+            event.text("name", &name);
+            let mut args = event.object("args");
+            args.integer("value", value);
+            args.end();
+        })
+    }
+
+    fn finish(&mut self, about: &dyn Describe) -> io::Result<u64> {
+        for open in std::mem::take(&mut self.open).into_values() {
+            open.iter().rev().try_for_each(|open| self.end(open))?;
+        }
+        let mut text = String::from("\n],\"otherData\":");
+        let mut object = Object::begin(&mut text);
+        about.describe(&mut object);
+        object.end();
+        text.push_str("}\n");
+        self.raw(&text)?;
+        self.out.flush()?;
+        Ok(self.bytes)
+    }
+}
+
+fn color(event: &mut Object<'_>, name: Option<&'static str>) {
+    if let Some(name) = name {
+        event.word("cname", name);
     }
 }

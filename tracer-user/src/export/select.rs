@@ -1,18 +1,32 @@
 //! Which part of the recording is exported.
 
-use crate::event::{Interval, MonoNs};
+use crate::event::{DurationNs, Interval, MonoNs};
 
-/// All of time, or some intervals of it; and of these everything, or what concerns causal chains.
+/// How much is shown of a time. Each level has what the next one has, and more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Detail {
+    /// Everything.
+    All,
+    /// Of threads and block requests only those on causal chains.
+    Chains,
+    /// Only the rows that causes rest on.
+    Evidence,
+    /// Only gaps with their segments, and losses.
+    Gaps,
+}
+
+/// All of time, or some intervals of it, in some detail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selection {
     windows: Option<Vec<Interval>>,
-    chains_only: bool,
+    detail: Detail,
+    segments: usize,
 }
 
 impl Selection {
     /// Everything.
     pub fn all() -> Self {
-        Self { windows: None, chains_only: false }
+        Self { windows: None, detail: Detail::All, segments: usize::MAX }
     }
 
     /// What touches one of these intervals.
@@ -25,17 +39,39 @@ impl Selection {
                 _ => merged.push(window),
             }
         }
-        Self { windows: Some(merged), chains_only: false }
+        Self { windows: Some(merged), ..Self::all() }
     }
 
-    /// The same without threads and block requests that no causal chain runs through.
-    pub fn chains_only(self) -> Self {
-        Self { chains_only: true, ..self }
+    /// The same in this detail.
+    pub fn in_detail(self, detail: Detail) -> Self {
+        Self { detail, ..self }
     }
 
-    /// Whether only threads and requests on causal chains are wanted.
-    pub fn is_chains_only(&self) -> bool {
-        self.chains_only
+    /// The same with at most so many segments of each gap, the longest ones.
+    pub fn longest_segments(self, segments: usize) -> Self {
+        Self { segments, ..self }
+    }
+
+    /// The detail.
+    pub fn detail(&self) -> Detail {
+        self.detail
+    }
+
+    /// How many segments of each gap.
+    pub fn segments(&self) -> usize {
+        self.segments
+    }
+
+    /// The length of the shortest interval selected; `None`: all of time is.
+    pub fn shortest(&self) -> Option<DurationNs> {
+        self.windows.as_ref().and_then(|windows| windows.iter().map(|window| window.length()).min())
+    }
+
+    /// Beginnings of intervals after one moment and before another.
+    pub fn begun(&self, after: MonoNs, before: MonoNs) -> impl Iterator<Item = MonoNs> {
+        let windows = self.windows.as_deref().unwrap_or_default();
+        let first = windows.partition_point(|window| window.start <= after);
+        windows[first..].iter().map(|window| window.start).take_while(move |start| *start < before)
     }
 
     /// Whether `[start, end)` touches the selection; an empty interval counts as the moment at its start.
@@ -43,6 +79,12 @@ impl Selection {
         let Some(windows) = &self.windows else { return true };
         let first = windows.partition_point(|window| window.end <= start);
         windows.get(first).is_some_and(|window| window.start < end || window.start <= start)
+    }
+
+    /// The same for an interval that may have no end and then goes on to `last`; returns its end, too.
+    pub fn touches_open(&self, start: MonoNs, end: Option<MonoNs>, last: MonoNs) -> (bool, MonoNs) {
+        let end = end.unwrap_or(last).max(start);
+        (self.touches(start, end), end)
     }
 
     /// The part of an interval to draw: from the first window that it touches to the last. A wait of an hour around a gap

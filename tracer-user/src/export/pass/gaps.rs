@@ -2,13 +2,13 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::io::Write;
 
-use super::events::{Anchor, Slice};
-use super::json::Object;
-use super::tracks::{Group, Row};
-use super::{ExportError, Pass};
-use crate::event::{DurationNs, MonoNs, Pid, Tid};
+use super::Pass;
+use crate::event::{MonoNs, Pid, Tid};
+use crate::export::ExportError;
+use crate::export::sink::{Anchor, Describe, Details, Slice};
+use crate::export::story::length;
+use crate::export::tracks::{Group, Row};
 use crate::store::schema::{Gap, GapSegment, Hop};
 
 /// A thread.
@@ -41,45 +41,53 @@ enum Piece<'a> {
     Segment(&'a GapSegment),
 }
 
-impl<W: Write> Pass<'_, W> {
+impl Pass<'_> {
     /// Writes gaps and their segments.
     pub(super) fn gaps(&mut self) -> Result<Chains, ExportError> {
         let story = self.story;
         let mut pieces = Vec::new();
         for gap in &story.gaps {
             if !self.counts.row::<Gap>(self.selection.touches(gap.start_ns, gap.end_ns)) {
+                self.counts.skipped::<GapSegment>(story.segments(gap.gap_id).len() as u64);
                 continue;
             }
             pieces.push((gap.start_ns, Reverse(gap.end_ns), 0, gap.device, Piece::Gap(gap)));
-            for segment in story.segments.get(&gap.gap_id).into_iter().flatten() {
-                self.counts.row::<GapSegment>(true);
-                pieces.push((
-                    segment.start_ns,
-                    Reverse(segment.end_ns),
-                    1,
-                    gap.device,
-                    Piece::Segment(segment),
-                ));
+            let segments = self.longest(story.segments(gap.gap_id));
+            for segment in segments {
+                let (start, end) = (segment.start_ns, segment.end_ns);
+                pieces.push((start, Reverse(end), 1, gap.device, Piece::Segment(segment)));
             }
         }
         pieces.sort_by_key(|(start, end, rank, device, _)| (*start, *end, *rank, *device));
         let mut chains = Chains::default();
         for (start, Reverse(end), _, device, piece) in pieces {
-            let track = self.tracks.place(Group::Gpu(device.0), Row::Gaps, start, end);
-            let (name, color, args) = match piece {
-                Piece::Gap(gap) => (format!("gap {} ({})", gap.gap_id, gap.kind), "grey", gap_args(gap)),
+            let end = end.max(start);
+            let track = self.place(Group::Gpu(device.0), &Row::Gaps, start, end)?;
+            let (name, color, details): (_, _, &dyn Describe) = match piece {
+                Piece::Gap(gap) => (format!("gap {} ({})", gap.gap_id, gap.kind), "grey", gap),
                 Piece::Segment(segment) => {
                     follow(segment, Anchor { track, time: start }, &mut chains);
-                    (segment.cause.to_string(), color(&segment.cause), segment_args(segment))
+                    (segment.cause.to_string(), color(&segment.cause), segment)
                 }
             };
-            let slice = Slice { track, start, end, name: &name, category: "gap", color: Some(color), args };
-            self.events.slice(slice).map_err(ExportError::out)?;
+            let (name, color, launch) = (&*name, Some(color), None);
+            self.slice(&Slice { track, start, end, name, category: "gap", color, launch, details })?;
         }
         for waits in chains.waits.values_mut() {
             waits.sort_by_key(|wait| wait.time);
         }
         Ok(chains)
+    }
+
+    /// The segments of a gap that are shown: all, or the longest.
+    fn longest<'s>(&mut self, segments: &'s [GapSegment]) -> Vec<&'s GapSegment> {
+        let mut shown: Vec<&GapSegment> = segments.iter().collect();
+        shown.sort_by_key(|segment| (Reverse(length(segment.start_ns, segment.end_ns)), segment.seq));
+        shown.truncate(self.selection.segments());
+        for number in 0..segments.len() {
+            self.counts.row::<GapSegment>(number < shown.len());
+        }
+        shown
     }
 }
 
@@ -104,36 +112,33 @@ fn thread(hop: &Hop) -> Option<Who> {
     (&*hop.state != "device").then_some((hop.pid, hop.tid))
 }
 
-/// Times in a file may be anything.
-pub fn length(start: MonoNs, end: MonoNs) -> DurationNs {
-    DurationNs(end.0.saturating_sub(start.0))
+impl Describe for Gap {
+    fn describe(&self, to: &mut dyn Details) {
+        to.integer("gap", self.gap_id.0);
+        to.text("kind", &self.kind);
+        to.text("length", &length(self.start_ns, self.end_ns).to_string());
+        to.integer("length_ns", length(self.start_ns, self.end_ns).0);
+        to.text("mostly", &self.cause);
+        to.text("stage", &self.stage);
+        to.text_if("enabler", self.enabler.as_deref());
+        to.integer_if("op_before", self.prev_op.map(|op| op.0));
+        to.integer_if("op_after", self.next_op.map(|op| op.0));
+    }
 }
 
-fn gap_args(gap: &Gap) -> Object {
-    Object::default()
-        .integer("gap", gap.gap_id.0)
-        .text("kind", &gap.kind)
-        .text("length", &length(gap.start_ns, gap.end_ns).to_string())
-        .integer("length_ns", length(gap.start_ns, gap.end_ns).0)
-        .text("mostly", &gap.cause)
-        .text("stage", &gap.stage)
-        .text_if("enabler", gap.enabler.as_deref())
-        .integer_if("op_before", gap.prev_op.map(|op| op.0))
-        .integer_if("op_after", gap.next_op.map(|op| op.0))
-}
-
-fn segment_args(segment: &GapSegment) -> Object {
-    Object::default()
-        .integer("gap", segment.gap_id.0)
-        .integer("segment", i64::from(segment.seq))
-        .text("cause", &segment.cause)
-        .text("stage", &segment.stage)
-        .text_if("object", segment.object.as_deref())
-        .text("length", &length(segment.start_ns, segment.end_ns).to_string())
-        .integer("length_ns", length(segment.start_ns, segment.end_ns).0)
-        .text("confidence", &segment.confidence)
-        .list("chain", segment.path.iter().map(hop_in_words))
-        .list("evidence", segment.evidence.iter().map(|row| format!("{} {}", row.table, row.row)))
+impl Describe for GapSegment {
+    fn describe(&self, to: &mut dyn Details) {
+        to.integer("gap", self.gap_id.0);
+        to.integer("segment", i64::from(self.seq));
+        to.text("cause", &self.cause);
+        to.text("stage", &self.stage);
+        to.text_if("object", self.object.as_deref());
+        to.text("length", &length(self.start_ns, self.end_ns).to_string());
+        to.integer("length_ns", length(self.start_ns, self.end_ns).0);
+        to.text("confidence", &self.confidence);
+        to.list("chain", &mut self.path.iter().map(hop_in_words));
+        to.list("evidence", &mut self.evidence.iter().map(|row| format!("{} {}", row.table, row.row)));
+    }
 }
 
 fn hop_in_words(hop: &Hop) -> String {

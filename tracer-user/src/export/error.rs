@@ -28,7 +28,7 @@ pub enum ExportError {
         /// How many there are.
         gaps: usize,
     },
-    /// Not even the first gap fits.
+    /// Not even one gap without anything around it fits.
     #[error("{what} needs {needed} bytes, more than the {limit} allowed")]
     TooSmall {
         /// What.
