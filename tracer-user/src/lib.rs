@@ -4,8 +4,10 @@
 //! Parquet tables, `attribute` gives every gap its cause, [`report`] shows it, and [`cli`] is the command line.
 pub mod attribute;
 pub mod cli;
+pub mod collective;
 pub mod event;
 pub mod export;
+pub mod import;
 #[cfg(feature = "record")]
 pub mod record;
 pub mod report;

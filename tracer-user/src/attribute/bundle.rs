@@ -5,7 +5,8 @@ use super::timeline::{Timeline, TimelineBuilder};
 use super::{Analysis, Violation, analyze};
 use crate::event::{DurationNs, MonoNs, Pid, Text};
 use crate::store::schema::{
-    BlockIo, CudaApi, CudaOverhead, CudaSync, Gap, GapSegment, GpuOp, Loss, OffCpu, Process, Syscall, Thread,
+    BlockIo, CudaApi, CudaOverhead, CudaSync, Gap, GapSegment, GpuOp, Loss, Marker, OffCpu, Process, Syscall,
+    Thread,
 };
 use crate::store::{Bundle, StoreError, Table};
 
@@ -34,13 +35,15 @@ pub fn read_timeline(bundle: &Bundle, advance: &dyn Fn(u64)) -> Result<Timeline,
         meta.ended_ns.map(MonoNs),
         meta.recorder_pid.map(Pid),
         DurationNs(meta.clock_residual_ns.max(0)),
-    );
+    )
+    .imported(meta.mode == "import");
     each(bundle, advance, |row| builder.process(row))?;
     each(bundle, advance, |row| builder.thread(row))?;
     each(bundle, advance, |row| builder.gpu_op(row))?;
     each(bundle, advance, |row| builder.cuda_api(row))?;
     each(bundle, advance, |row| builder.cuda_sync(row))?;
     each(bundle, advance, |row| builder.cuda_overhead(row))?;
+    each(bundle, advance, |row| builder.marker(row))?;
     each(bundle, advance, |row| builder.off_cpu(row))?;
     each(bundle, advance, |row| builder.syscall(row))?;
     each(bundle, advance, |row| builder.block_io(row))?;
@@ -59,6 +62,7 @@ pub fn rows_to_read(bundle: &Bundle) -> Result<u64, StoreError> {
         + bundle.count::<CudaApi>()?
         + bundle.count::<CudaSync>()?
         + bundle.count::<CudaOverhead>()?
+        + bundle.count::<Marker>()?
         + bundle.count::<OffCpu>()?
         + bundle.count::<Syscall>()?
         + bundle.count::<BlockIo>()?

@@ -49,8 +49,9 @@ pub struct Stretch {
     pub previous: Option<usize>,
 }
 
-/// The stretches of a device from the start of its first op to the end of its last. `ops` are the device's, by start; those
-/// of no length count for nothing.
+/// The stretches of a device from the start of its first op to the end of its last. `ops` are the device's, by start. Those
+/// of no length (shorter than the clock's resolution) add no time, but where the device idled around one, the idle time
+/// before it and after it are two stretches: each waited for another op.
 #[must_use]
 pub fn stretches(ops: &[Op]) -> Vec<Stretch> {
     let mut ends: Vec<(MonoNs, usize)> = ops
@@ -61,13 +62,18 @@ pub fn stretches(ops: &[Op]) -> Vec<Stretch> {
         .collect();
     ends.sort_unstable();
     let mut starts = ops.iter().filter(|op| !op.time.is_empty()).peekable();
+    let mut points = ops.iter().enumerate().filter(|(_, op)| op.time.is_empty()).peekable();
     let mut ends = ends.into_iter().peekable();
     let mut running = [0_u32; 3];
     let mut previous = None;
     let mut stretches: Vec<Stretch> = Vec::new();
-    // An op ends before it could end twice: there is an end to come as long as anything is left.
-    while let Some(&(end, _)) = ends.peek() {
-        let now = starts.peek().map_or(end, |op| op.start().min(end));
+    loop {
+        let next = [
+            starts.peek().map(|op| op.start()),
+            ends.peek().map(|&(end, _)| end),
+            points.peek().map(|(_, op)| op.start()),
+        ];
+        let Some(now) = next.into_iter().flatten().min() else { break };
         while let Some((_, index)) = ends.next_if(|&(end, _)| end == now) {
             running[class_index(&ops[index])] -= 1;
             previous = Some(index);
@@ -75,14 +81,22 @@ pub fn stretches(ops: &[Op]) -> Vec<Stretch> {
         while let Some(op) = starts.next_if(|op| op.start() == now) {
             running[class_index(op)] += 1;
         }
+        let mut point = None;
+        while let Some((index, _)) = points.next_if(|(_, op)| op.start() == now) {
+            point = Some(index);
+        }
         let activity = Activity::of(running);
+        let splits = point.is_some() && activity == Activity::Idle;
+        if splits {
+            previous = point;
+        }
         if let Some(last) = stretches.last_mut() {
             last.time.end = now;
-            if last.activity == activity {
+            if last.activity == activity && !splits {
                 continue;
             }
         }
-        if ends.peek().is_some() {
+        if ends.peek().is_some() || points.peek().is_some() {
             stretches.push(Stretch { time: Interval::new(now, now), activity, previous });
         }
     }

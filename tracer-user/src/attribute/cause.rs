@@ -57,6 +57,19 @@ causes! {
         "the thread that ran", "Fewer threads per process (OMP_NUM_THREADS, torch.set_num_threads), or more CPUs";
     HostWakeLatency "host.wake_latency": "it was woken, and the CPU was slow to come out of idle", "CPU",
         "Limit deep idle states (intel_idle.max_cstate, cpuidle governor, PM QoS)";
+    HostDataLoader "host.data_loader": "the thread was inside the data loader's iterator (nothing in the trace says whether it \
+         prepared the data itself or waited for workers)", "the loader's iterator, or what ran in it",
+        "More workers (num_workers), persistent_workers, prefetch_factor, pin_memory; record with gtrace to see what they wait for";
+    HostOperator "host.operator": "the thread was inside this operator of the framework (no scheduler data: running and \
+         waiting cannot be told apart)", "operator",
+        "Fuse or compile small operators (torch.compile, CUDA graphs); record with gtrace to see what it waited for";
+    HostPython "host.python": "the thread was inside this Python function, outside any operator (no scheduler data: running \
+         and waiting cannot be told apart)", "function",
+        "Move the work off the thread that launches; record with gtrace to see what it waited for";
+    HostMarked "host.marked": "the thread was inside this range that the program marked (no scheduler data: running and \
+         waiting cannot be told apart)", "range", "Record with gtrace, or mark smaller ranges";
+    HostOsCall "host.os_call": "the thread was inside this function of the operating system's libraries; what for is not in \
+         the trace", "function", "Record with gtrace to see what the call waited for";
     HostUser "host.user": "it waited for a terminal or a person", "terminal", "Run it without asking";
     HostLock "host.lock": "it waited for a lock whose holder could not be followed", "address of the lock, holder",
         "Hold the lock for less time, or split it";
@@ -116,6 +129,8 @@ causes! {
         "Look for other users of the GPU";
     GpuOtherProcess "gpu.other_process": "the device changed over from another process's work", "that process",
         "One process per GPU, or MPS";
+    GpuMigration "gpu.migration": "pages of unified memory were moving", "direction, bytes, bandwidth",
+        "Prefetch them (cudaMemPrefetchAsync), advise where they live, or copy explicitly";
     ToolOverhead "tool.overhead": "gtrace or CUPTI itself took the time", "kind", "Record less, or for a shorter time";
     CopyPageable "copy.pageable": "a copy from or to pageable host memory ran alone", "copy, bytes, bandwidth",
         "Pin the host buffer and copy asynchronously (pin_memory=True, non_blocking=True)";
@@ -141,6 +156,9 @@ causes! {
         "Turn on API records; see the losses";
     UnknownBeforeAttach "unknown.before_attach": "it began before the recording did", "op or thread",
         "Record for longer";
+    UnknownNotTraced "unknown.not_traced": "the trace says nothing of the launching thread in this time, and it has no \
+         scheduler data", "thread, or the wide range around it",
+        "Record with gtrace; or profile with_stack=True and with record_function around what the program does";
     UnknownDepth "unknown.depth": "the chain of waits closed in a circle or was longer than 32 hops", "thread",
         "Look at the chain shown";
 }

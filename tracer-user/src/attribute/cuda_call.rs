@@ -33,9 +33,10 @@ pub enum CudaCall {
     Tool,
 }
 
-/// The name without `cuda` or `cu` before it and without the suffixes of API versions and stream modes.
+/// The name without `cuda`, `cu` or `hip` before it and without the suffixes of API versions and stream modes.
 fn base_name(name: &str) -> &str {
-    let name = name.strip_prefix("cuda").or_else(|| name.strip_prefix("cu")).unwrap_or(name);
+    let prefixes = ["cuda", "cu", "hip"];
+    let name = prefixes.iter().find_map(|prefix| name.strip_prefix(prefix)).unwrap_or(name);
     let name = name.strip_suffix("_ptsz").or_else(|| name.strip_suffix("_ptds")).unwrap_or(name);
     match name.rsplit_once("_v") {
         Some((base, version)) if !version.is_empty() && version.bytes().all(|byte| byte.is_ascii_digit()) => {
@@ -73,6 +74,8 @@ impl CudaCall {
             "HostUnregister",
             "MallocHost",
             "FreeHost",
+            "HostFree",
+            "HostMalloc",
         ]) {
             return Self::Pin;
         }
@@ -101,6 +104,9 @@ impl CudaCall {
         }
         if starts(&["LinkCreate", "LinkAdd", "LinkComplete"]) || name.starts_with("nvrtcCompile") {
             return Self::Jit;
+        }
+        if base.contains("LaunchKernel") || base.contains("LaunchCooperativeKernel") {
+            return Self::Submit;
         }
         if starts(&[
             "ModuleLoad",
@@ -215,6 +221,14 @@ mod tests {
             ("cuInit", C::Init),
             ("cuLaunchHostFunc", C::HostFunction),
             ("cuEventRecord", C::Submit),
+            ("hipMalloc", C::Malloc),
+            ("hipFree", C::Free),
+            ("hipHostFree", C::Pin),
+            ("hipExtModuleLaunchKernel", C::Submit),
+            ("hipModuleLaunchKernel", C::Submit),
+            ("hipModuleLoadData", C::ModuleLoad),
+            ("hipMemcpyWithStream", C::Copy),
+            ("hipGraphLaunch", C::Submit),
             ("cuDeviceGetAttribute", C::Other),
             ("", C::Other),
         ] {

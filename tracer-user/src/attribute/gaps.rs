@@ -104,7 +104,6 @@ fn first_launched_at(timeline: &Timeline, ops: &[Op], moment: MonoNs) -> Option<
         .iter()
         .enumerate()
         .take_while(|(_, op)| op.start() == moment)
-        .filter(|(_, op)| !op.time.is_empty())
         .min_by_key(|(_, op)| {
             let launched = match op.launch {
                 NO_INDEX => MonoNs::MAX,

@@ -37,6 +37,7 @@ mod tests;
 pub use bundle::{BundleError, analyze_bundle, read_timeline, rows_to_read};
 pub use cause::Cause;
 pub use conserve::Violation;
+pub use leaf::traced::STANDARD_INPUT;
 pub use ledger::Ledger;
 pub use stage::Stage;
 pub use timeline::{Timeline, TimelineBuilder};

@@ -87,6 +87,8 @@ pub enum EvidenceTable {
     Syscalls,
     /// `block_io`
     BlockIo,
+    /// `markers`
+    Markers,
 }
 
 impl EvidenceTable {
@@ -100,6 +102,7 @@ impl EvidenceTable {
             Self::OffCpu => "off_cpu",
             Self::Syscalls => "syscalls",
             Self::BlockIo => "block_io",
+            Self::Markers => "markers",
         }
     }
 }

@@ -67,6 +67,7 @@ pub fn stage_of<'a>(
     match cause {
         Cause::CommWaitOrTransfer => return Stage::Communication,
         Cause::AppNoRequest => return Stage::Serving,
+        Cause::HostDataLoader => return Stage::DataLoading,
         Cause::CudaInit | Cause::CudaModuleLoad | Cause::CudaJit | Cause::CudaGraphBuild => {
             return Stage::Startup;
         }
@@ -105,7 +106,13 @@ pub fn stage_of<'a>(
         Cause::CopyPageable | Cause::CopyPinned if to_device => Stage::H2d,
         Cause::HostExec | Cause::HostFork => Stage::Startup,
         // The launching thread itself, on a CPU or wanting one.
-        Cause::HostCpuUser | Cause::HostCpuKernel | Cause::HostWakeLatency if threads <= 1 => {
+        Cause::HostCpuUser
+        | Cause::HostCpuKernel
+        | Cause::HostWakeLatency
+        | Cause::HostOperator
+        | Cause::HostPython
+            if threads <= 1 =>
+        {
             Stage::ForwardBackward
         }
         _ if threads <= 1 && cause.code().starts_with("host.runq.") => Stage::ForwardBackward,

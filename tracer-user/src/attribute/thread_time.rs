@@ -99,8 +99,9 @@ fn before_first_row(timeline: &Timeline, thread: ThreadIndex, within: Interval) 
     let rows = timeline.thread(thread);
     let end = within.end;
     let piece = |start: MonoNs, state| Piece { time: Interval::new(start.max(within.start), end), state };
+    // Of a recording without scheduler data nothing is known but what the thread itself says: its calls and ranges.
     // A kernel thread's time is recorded from its first interval on: without one, it may have been asleep.
-    let (Some(start), false) = (rows.start, rows.is_kernel()) else {
+    let (Some(start), false) = (rows.start, rows.is_kernel() || timeline.imported) else {
         return piece(within.start, ThreadState::NotRecorded);
     };
     if end > start {

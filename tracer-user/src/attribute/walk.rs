@@ -61,6 +61,8 @@ pub struct Walker<'a> {
     gap: u32,
     device: DeviceId,
     launch: Option<usize>,
+    /// The op that `launch` launched.
+    launched: Option<usize>,
     previous: Option<usize>,
     stations: Vec<Station>,
 }
@@ -78,6 +80,7 @@ impl<'a> Walker<'a> {
             gap: 0,
             device: DeviceId(0),
             launch: None,
+            launched: None,
             previous: None,
             stations: Vec::new(),
         }
@@ -91,6 +94,7 @@ impl<'a> Walker<'a> {
         self.device = gap.device;
         self.previous = gap.previous;
         self.launch = None;
+        self.launched = None;
         match gap.activity {
             Activity::ExposedCopy => leaf::copy::exposed_copy(self, gap),
             Activity::ExposedComm => leaf::copy::exposed_communication(self, gap),
@@ -171,9 +175,9 @@ impl<'a> Walker<'a> {
             let call = self.timeline.api[launch];
             let submitted = call.time.end.clamp(time.start, time.end);
             self.wait_on_device(op, Interval::new(submitted, time.end), submitted == time.start, chain);
-            let outer = self.launch.replace(launch);
+            let outer = (self.launch.replace(launch), self.launched.replace(op));
             self.walk_thread(call.thread, Interval::new(time.start, submitted), chain);
-            self.launch = outer;
+            (self.launch, self.launched) = outer;
         }
         self.stations.pop();
     }
@@ -314,6 +318,11 @@ impl<'a> Walker<'a> {
     /// A wait: handed on to whoever ended it.
     fn blocked(&mut self, thread: ThreadIndex, time: Interval, row: usize, ended_by: usize, chain: Chain) {
         let timeline = self.timeline;
+        if timeline.imported {
+            // Who ended the wait is not recorded; in which call it lay may be.
+            leaf::cpu::unrecorded(self, thread, time, Cause::UnknownNoWaker, chain);
+            return;
+        }
         let end = timeline.off_cpu[ended_by];
         let edge = wake_edge(timeline, &end);
         let wait = leaf::wait::Wait::new(timeline, thread, time, row, end);
@@ -436,6 +445,12 @@ impl<'a> Walker<'a> {
     #[must_use]
     pub fn is_launch(&self, call: usize) -> bool {
         self.launch == Some(self.timeline.outermost(call))
+    }
+
+    /// Whether `call` launched the op that is waited for, and no op of its name ran before.
+    #[must_use]
+    pub fn is_first_launch(&self, call: usize) -> bool {
+        self.is_launch(call) && self.launched.is_some_and(|op| self.timeline.ops[op].first_of_name)
     }
 
     /// The kind of a CUDA call as far as the walk is concerned: a copy that has not begun is a launch.

@@ -15,6 +15,7 @@ pub mod demo;
 pub mod doctor;
 pub mod explain;
 pub mod export;
+pub mod import;
 #[cfg(feature = "record")]
 mod recording;
 pub mod report;
@@ -80,6 +81,8 @@ pub enum Command {
     Explain(explain::ExplainArgs),
     /// Write a recording for a trace viewer.
     Export(export::ExportArgs),
+    /// Turn recordings of the PyTorch profiler and of Nsight Systems into gtrace's own, analyse them and print the report.
+    Import(import::ImportArgs),
     /// Check what this machine can and cannot record, each with its remedy.
     #[cfg(feature = "record")]
     Doctor(doctor::DoctorArgs),
@@ -103,6 +106,7 @@ impl Cli {
             Command::Report(args) => report::run(&args, ui),
             Command::Explain(args) => explain::run(&args, ui),
             Command::Export(args) => export::run(&args, ui),
+            Command::Import(args) => import::run(&args, ui),
             #[cfg(feature = "record")]
             Command::Doctor(args) => doctor::run(&args, ui),
             #[cfg(feature = "record")]

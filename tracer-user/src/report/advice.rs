@@ -172,6 +172,57 @@ const REMEDIES: &[(&str, Option<&str>, Remedy)] = &[
         },
     ),
     (
+        "host.data_loader",
+        None,
+        Remedy {
+            change: &[
+                "load in parallel and ahead: raise num_workers, prefetch_factor, keep persistent_workers=True, pin_memory=True",
+                "see what the loader waits for: `gtrace run` follows its workers to the file, the decoding or the lock",
+            ],
+            disproof: "have the data set return one ready-made batch: if the GPU still waits, the loader was not it",
+        },
+    ),
+    (
+        "host.operator",
+        None,
+        Remedy {
+            change: &[
+                "launch more with less: torch.compile, CUDA graphs (mode=\"reduce-overhead\"), larger batches, fused optimisers",
+                "a profiler makes each operator slower: measure the step without one before you change anything",
+            ],
+            disproof: "run the step from a CUDA graph: if the gaps stay, the time is not in launching operators",
+        },
+    ),
+    (
+        "host.python",
+        None,
+        Remedy {
+            change: &[
+                "take the work of this function off the thread that launches GPU work, or out of the step",
+                "see whether it computed or waited: `gtrace run` records the scheduler, the trace has nothing of it",
+            ],
+            disproof: "leave the function out for some steps: if the gaps stay, it was not it",
+        },
+    ),
+    (
+        "host.marked",
+        None,
+        Remedy {
+            change: &["see what the thread did in this range: `gtrace run`, or the profiler with_stack=True"],
+            disproof: "mark its parts: if the gap lies outside all of them, the range says nothing",
+        },
+    ),
+    (
+        "host.os_call",
+        None,
+        Remedy {
+            change: &[
+                "see what the call was for: `gtrace run` records its file, peer or lock, and who ended the wait",
+            ],
+            disproof: "look at the call's stack in the profiler: if it belongs to another phase, it is not the cause",
+        },
+    ),
+    (
         "host.cpu.kernel",
         None,
         Remedy {

@@ -78,6 +78,11 @@ pub const CAUSES: &[(&str, &str)] = &[
     ("host.cpu", "a thread computed"),
     ("host.cpu.user", "a thread computed in its own code"),
     ("host.cpu.kernel", "a thread worked inside a system call"),
+    ("host.data_loader", "it was in the data loader's iterator"),
+    ("host.operator", "it was in an operator of the framework"),
+    ("host.python", "it was in a Python function"),
+    ("host.marked", "it was in a range that the program marked"),
+    ("host.os_call", "it was in a call of the operating system"),
     ("host.runq", "a thread wanted a CPU and got none"),
     ("host.runq.contention", "a thread wanted a CPU that others held"),
     ("host.runq.preempted", "a thread was pushed off its CPU"),
@@ -164,6 +169,7 @@ pub const CAUSES: &[(&str, &str)] = &[
     ("unknown.interrupt", "unknown: an interrupt of unknown purpose came"),
     ("unknown.no_launch_record", "unknown: the launch call was not seen"),
     ("unknown.before_attach", "unknown: it began before the recording"),
+    ("unknown.not_traced", "unknown: the trace says nothing here"),
     ("unknown.depth", "unknown: the chain is too long or circular"),
 ];
 

@@ -13,6 +13,7 @@ pub fn exposed_copy(walker: &mut Walker, gap: &RawGap) {
     by_running_op(walker, gap, |walker, op| {
         let cause = match op.copy {
             CopyKind::Pageable => Cause::CopyPageable,
+            CopyKind::Migration => Cause::GpuMigration,
             CopyKind::Peer => Cause::CopyPeer,
             CopyKind::Device => Cause::CopyDevice,
             CopyKind::Memset => Cause::CopyMemset,

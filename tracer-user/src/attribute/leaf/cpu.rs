@@ -44,7 +44,7 @@ pub fn exiting(walker: &mut Walker, thread: ThreadIndex, time: Interval, chain: 
     walker.emit(time, chain, leaf);
 }
 
-/// Nothing is known about a thread in `time` but its CUDA calls.
+/// Nothing is known about a thread in `time` but its CUDA calls and, in another tool's recording, its marked ranges.
 pub fn unrecorded(walker: &mut Walker, thread: ThreadIndex, time: Interval, cause: Cause, chain: Chain) {
     let timeline = walker.timeline;
     let mut rest = time;
@@ -52,7 +52,12 @@ pub fn unrecorded(walker: &mut Walker, thread: ThreadIndex, time: Interval, caus
         let (api, boundary) = timeline.api_call_before(thread, rest.end);
         let piece = Interval::new(boundary.max(rest.start), rest.end);
         if let Some(call) = api {
-            super::gpu::running_in_call(walker, thread, piece, call, Chain { inferred: true, ..chain });
+            // That a thread was inside its own call is recorded; whether it ran there is not, and the causes of calls
+            // do not say so.
+            let inferred = chain.inferred || !timeline.imported;
+            super::gpu::running_in_call(walker, thread, piece, call, Chain { inferred, ..chain });
+        } else if timeline.imported {
+            super::traced::between_calls(walker, thread, piece, chain);
         } else {
             let name = timeline.thread(thread).name;
             let leaf = Leaf::thread(timeline, thread, HopState::Unknown, cause).on(name);

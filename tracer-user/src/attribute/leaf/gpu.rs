@@ -8,7 +8,7 @@ use crate::attribute::segment::{Leaf, task_name};
 use crate::attribute::timeline::{ApiCall, CopyKind, NO_INDEX, ThreadIndex, Timeline};
 use crate::attribute::wake_edge::WakeEdge;
 use crate::attribute::walk::{Chain, Walker};
-use crate::event::{DeviceId, Interval, Pid, RowId};
+use crate::event::{DeviceId, DurationNs, Interval, Pid, RowId};
 
 /// A thread ran inside a CUDA call. In a synchronising one it spins: it is on the CPU, but waits all the same.
 pub fn running_in_call(walker: &mut Walker, thread: ThreadIndex, time: Interval, call: usize, chain: Chain) {
@@ -85,11 +85,41 @@ fn call_leaf(walker: &mut Walker, thread: ThreadIndex, call: usize, state: HopSt
     let staging =
         matches!(kind, CudaCall::Copy | CudaCall::Submit) && copies(timeline, call) == CopyKind::Pageable;
     let cause = if staging { Cause::CopyPageable } else { kind.cause() };
+    let cold = cold_start(walker, call);
     let table = if row.overhead { EvidenceTable::CudaOverhead } else { EvidenceTable::CudaApi };
-    Leaf::thread(timeline, thread, state, cause)
+    let leaf = Leaf::thread(timeline, thread, state, cold.unwrap_or(cause))
         .in_call(row.name)
         .on(row.name)
-        .resting_on(Some((table, row.id.0)))
+        .resting_on(Some((table, row.id.0)));
+    Leaf { inferred: cold.is_some(), ..leaf }
+}
+
+/// A launch of a kernel that was never launched before and takes so long has the driver load its code: an ordinary one takes
+/// microseconds, and an idle device's queue is not full.
+const LOADING_LAUNCH: DurationNs = DurationNs(10_000_000);
+/// Freeing memory while the device idles takes microseconds on CUDA (on ROCm up to 70 ms were seen). A call that takes so
+/// long sets up a context or a library: `cudaFree(0)` is how programs and libraries ask for it.
+const INITIALIZING_FREE: DurationNs = DurationNs(200_000_000);
+
+/// What another tool's recording does not say, but the time that the call took: driver work of a first use.
+fn cold_start(walker: &Walker, call: usize) -> Option<Cause> {
+    let timeline = walker.timeline;
+    let row = &timeline.api[call];
+    if !timeline.imported || row.overhead {
+        return None;
+    }
+    let length = row.time.length();
+    match row.kind {
+        CudaCall::Free if length >= INITIALIZING_FREE => Some(Cause::CudaInit),
+        CudaCall::Submit
+            if length >= LOADING_LAUNCH
+                && walker.is_first_launch(call)
+                && timeline.names.get(row.name).contains("LaunchKernel") =>
+        {
+            Some(Cause::CudaModuleLoad)
+        }
+        _ => None,
+    }
 }
 
 /// What a call, or the one around it, copies.

@@ -7,4 +7,5 @@ pub mod network;
 pub mod runq;
 pub mod storage;
 pub mod timer;
+pub mod traced;
 pub mod wait;

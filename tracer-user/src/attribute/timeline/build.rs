@@ -1,11 +1,12 @@
 //! From rows of the bundle's tables to a [`Timeline`], whatever order the rows come in.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::op::{copy_kind, is_collective};
+use super::op::copy_kind;
 use super::{
-    ApiCall, Call, CopyKind, LossKind, Lost, NO_INDEX, OffCpu, OffState, Op, OpClass, ProcessRow, Request,
-    Requests, Sync, ThreadIndex, ThreadKind, ThreadRows, Timeline, Waker,
+    ApiCall, Call, CopyKind, LossKind, Lost, Marker, MarkerKind, NO_INDEX, Nested, OffCpu, OffState, Op,
+    OpClass, ProcessRow, Request, Requests, Sync, ThreadIndex, ThreadKind, ThreadRows, Timeline, Waker,
+    is_collective,
 };
 use crate::attribute::cuda_call::CudaCall;
 use crate::attribute::names::Name;
@@ -40,6 +41,7 @@ pub struct TimelineBuilder {
     off_cpu: Vec<(ThreadKey, OffCpu)>,
     syscalls: Vec<(ThreadKey, Call)>,
     api: Vec<(ThreadKey, ApiCall)>,
+    markers: Vec<(ThreadKey, Marker)>,
     requests: Vec<Request>,
     latest: MonoNs,
     ended: bool,
@@ -58,6 +60,13 @@ impl TimelineBuilder {
         let recording = interval(started, ended.unwrap_or(started));
         let timeline = Timeline { recording, recorder, clock_residual, ..Timeline::default() };
         Self { timeline, ended: ended.is_some(), ..Self::default() }
+    }
+
+    /// For a recording of another tool, without scheduler data.
+    #[must_use]
+    pub fn imported(mut self, imported: bool) -> Self {
+        self.timeline.imported = imported;
+        self
     }
 
     fn saw(&mut self, moment: Option<MonoNs>) {
@@ -93,6 +102,7 @@ impl TimelineBuilder {
             correlation: row.correlation_id,
             bytes: row.bytes.unwrap_or_default(),
             launch: NO_INDEX,
+            first_of_name: false,
         });
     }
 
@@ -135,6 +145,22 @@ impl TimelineBuilder {
                 thread: ThreadIndex(NO_INDEX),
                 parent: NO_INDEX,
                 copies: CopyKind::None,
+            },
+        ));
+    }
+
+    /// Adds a marked range.
+    pub fn marker(&mut self, row: &schema::Marker) {
+        let name = self.timeline.names.text(&row.name);
+        self.markers.push((
+            (row.pid, row.tid),
+            Marker {
+                id: row.id,
+                time: interval(row.start_ns, row.end_ns),
+                name,
+                kind: MarkerKind::of(&row.domain, &row.name),
+                thread: ThreadIndex(NO_INDEX),
+                parent: NO_INDEX,
             },
         ));
     }
@@ -298,6 +324,7 @@ impl TimelineBuilder {
         }
         wait::join_waits_begun_again(&mut timeline);
         nest(&mut timeline.api);
+        nest(&mut timeline.markers);
         timeline.syncs.sort_by_key(|sync| (sync.pid, sync.correlation, sync.id));
         let mut waits: Vec<u32> = (0..timeline.syncs.len() as u32)
             .filter(|&index| timeline.syncs[index as usize].stream_wait)
@@ -319,7 +346,8 @@ impl TimelineBuilder {
         for &(key, _) in &self.off_cpu {
             self.threads.entry(key).or_insert_with(|| new_thread(key.0, key.1));
         }
-        for key in self.syscalls.iter().map(|row| row.0).chain(self.api.iter().map(|row| row.0)) {
+        let calls = self.syscalls.iter().map(|row| row.0).chain(self.api.iter().map(|row| row.0));
+        for key in calls.chain(self.markers.iter().map(|row| row.0)) {
             self.threads.entry(key).or_insert_with(|| new_thread(key.0, key.1));
         }
         self.off_cpu.sort_by_key(|(key, row)| (*key, row.off, row.on, row.id));
@@ -329,14 +357,20 @@ impl TimelineBuilder {
         self.api.sort_by_key(|(key, row)| {
             (*key, row.time.start, std::cmp::Reverse(row.time.end), row.overhead, row.id)
         });
+        self.markers
+            .sort_by_key(|(key, row)| (*key, row.time.start, std::cmp::Reverse(row.time.end), row.id));
         let timeline = &mut self.timeline;
         timeline.threads = std::mem::take(&mut self.threads).into_values().collect();
-        let (mut off, mut call, mut api) = (0, 0, 0);
+        let (mut off, mut call, mut api, mut marker) = (0, 0, 0, 0);
         for (index, thread) in timeline.threads.iter_mut().enumerate() {
             let key = (thread.pid, thread.tid);
             thread.off_cpu = take_range(&self.off_cpu, &mut off, key);
             thread.syscalls = take_range(&self.syscalls, &mut call, key);
             thread.api = take_range(&self.api, &mut api, key);
+            thread.markers = take_range(&self.markers, &mut marker, key);
+            for (_, row) in &mut self.markers[thread.markers.clone()] {
+                row.thread = ThreadIndex(index as u32);
+            }
             for (_, row) in &mut self.api[thread.api.clone()] {
                 row.thread = ThreadIndex(index as u32);
             }
@@ -353,6 +387,7 @@ impl TimelineBuilder {
         timeline.off_cpu = std::mem::take(&mut self.off_cpu).into_iter().map(|(_, row)| row).collect();
         timeline.syscalls = std::mem::take(&mut self.syscalls).into_iter().map(|(_, row)| row).collect();
         timeline.api = std::mem::take(&mut self.api).into_iter().map(|(_, row)| row).collect();
+        timeline.markers = std::mem::take(&mut self.markers).into_iter().map(|(_, row)| row).collect();
         for index in 0..timeline.off_cpu.len() {
             let row = &timeline.off_cpu[index];
             let waker = timeline.find_thread(row.waker_pid, row.waker_tid);
@@ -380,6 +415,7 @@ fn new_thread(pid: Pid, tid: Tid) -> ThreadRows {
         off_cpu: 0..0,
         syscalls: 0..0,
         api: 0..0,
+        markers: 0..0,
     }
 }
 
@@ -391,21 +427,21 @@ fn take_range<T>(rows: &[(ThreadKey, T)], next: &mut usize, key: ThreadKey) -> s
     start..*next
 }
 
-/// Finds the call around each call. One that outlasts the call around it (a clock error) is cut.
-fn nest(api: &mut [ApiCall]) {
+/// Finds the row around each row. One that outlasts the row around it (a clock error) is cut.
+fn nest<T: Nested>(rows: &mut [T]) {
     let mut open: Vec<u32> = Vec::new();
-    for index in 0..api.len() {
-        let call = api[index];
+    for index in 0..rows.len() {
+        let (thread, time) = (rows[index].thread(), rows[index].time());
         while let Some(&outer) = open.last() {
-            let outer = &api[outer as usize];
-            if outer.thread == call.thread && outer.time.end > call.time.start {
+            let outer = &rows[outer as usize];
+            if outer.thread() == thread && outer.time().end > time.start {
                 break;
             }
             open.pop();
         }
         if let Some(&outer) = open.last() {
-            api[index].parent = outer;
-            api[index].time.end = call.time.end.min(api[outer as usize].time.end);
+            let end = time.end.min(rows[outer as usize].time().end);
+            rows[index].put_inside(outer, end);
         }
         open.push(index as u32);
     }
@@ -461,11 +497,15 @@ fn join_launches(timeline: &mut Timeline) {
 fn order_ops(timeline: &mut Timeline) {
     let mut last_on_stream: HashMap<(Pid, ContextId, StreamId), u32> = HashMap::new();
     let mut latest = MonoNs::MIN;
+    let mut seen: HashSet<(Pid, Name)> = HashSet::new();
     for (device, range) in timeline.device_ops() {
         for index in range.clone() {
             let op = &timeline.ops[index];
+            let first = seen.insert((op.pid, op.name));
             let before = last_on_stream.insert((op.pid, op.context, op.stream), index as u32);
             timeline.stream_predecessors.push(before.unwrap_or(NO_INDEX));
+            timeline.ops[index].first_of_name = first;
+            let op = &timeline.ops[index];
             latest = if index == range.start { op.end() } else { latest.max(op.end()) };
             timeline.latest_ends.push(latest);
         }

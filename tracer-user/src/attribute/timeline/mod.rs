@@ -9,11 +9,11 @@ mod row;
 use std::collections::HashMap;
 
 pub use build::TimelineBuilder;
-pub use op::{CopyKind, Op, OpClass};
+pub use op::{CopyKind, Op, OpClass, is_collective};
 pub use requests::Requests;
 pub use row::{
-    ApiCall, Call, LossKind, Lost, NO_INDEX, OffCpu, OffState, ProcessRow, Request, Sync, ThreadIndex,
-    ThreadKind, ThreadRows, Waker,
+    ApiCall, Call, LossKind, Lost, Marker, MarkerKind, NO_INDEX, Nested, OffCpu, OffState, ProcessRow,
+    Request, Sync, ThreadIndex, ThreadKind, ThreadRows, Waker,
 };
 
 use super::names::{Name, Names};
@@ -49,6 +49,10 @@ pub struct Timeline {
     pub syscalls: Vec<Call>,
     /// CUDA calls by thread and time, a call before those nested in it.
     pub api: Vec<ApiCall>,
+    /// Marked ranges by thread and time, a range before those nested in it.
+    pub markers: Vec<Marker>,
+    /// The recording is another tool's: what a thread did between its calls and ranges is not known.
+    pub imported: bool,
     /// Synchronisations by process and correlation.
     pub syncs: Vec<Sync>,
     /// Where streams were told to wait for an event: indices into `syncs`, by process, stream and time.
@@ -141,22 +145,14 @@ impl Timeline {
     /// calls before `moment`.
     #[must_use]
     pub fn api_call_before(&self, thread: ThreadIndex, moment: MonoNs) -> (Option<usize>, MonoNs) {
-        let range = self.thread(thread).api.clone();
-        let calls = &self.api[range.clone()];
-        let Some(last) = calls.partition_point(|call| call.time.start < moment).checked_sub(1) else {
-            return (None, MonoNs::MIN);
-        };
-        let mut index = (range.start + last) as u32;
-        let mut boundary = MonoNs::MIN;
-        while index != NO_INDEX {
-            let call = &self.api[index as usize];
-            if call.time.end >= moment {
-                return (Some(index as usize), boundary.max(call.time.start));
-            }
-            boundary = boundary.max(call.time.end);
-            index = call.parent;
-        }
-        (None, boundary)
+        innermost_before(&self.api, self.thread(thread).api.clone(), moment)
+    }
+
+    /// The innermost marked range of `thread` that holds the moment just before `moment`, and the latest boundary of its
+    /// ranges before `moment`.
+    #[must_use]
+    pub fn marker_before(&self, thread: ThreadIndex, moment: MonoNs) -> (Option<usize>, MonoNs) {
+        innermost_before(&self.markers, self.thread(thread).markers.clone(), moment)
     }
 
     /// The outermost CUDA call around `call`, itself if there is none.
@@ -192,4 +188,26 @@ impl Timeline {
         let first = self.syncs.partition_point(|sync| (sync.pid, sync.correlation) < (pid, correlation));
         self.syncs.get(first).filter(|sync| (sync.pid, sync.correlation) == (pid, correlation))
     }
+}
+
+/// The innermost of a thread's `rows` in `range` that holds the moment just before `moment`, and the latest boundary before
+/// `moment`.
+fn innermost_before<T: Nested>(
+    rows: &[T],
+    range: std::ops::Range<usize>,
+    moment: MonoNs,
+) -> (Option<usize>, MonoNs) {
+    let begun = rows[range.clone()].partition_point(|row| row.time().start < moment);
+    let Some(last) = begun.checked_sub(1) else { return (None, MonoNs::MIN) };
+    let mut index = (range.start + last) as u32;
+    let mut boundary = MonoNs::MIN;
+    while index != NO_INDEX {
+        let row = &rows[index as usize];
+        if row.time().end >= moment {
+            return (Some(index as usize), boundary.max(row.time().start));
+        }
+        boundary = boundary.max(row.time().end);
+        index = row.parent();
+    }
+    (None, boundary)
 }

@@ -26,6 +26,8 @@ pub enum CopyKind {
     Pinned,
     /// Between devices.
     Peer,
+    /// Pages of unified memory that the driver moved.
+    Migration,
     /// Within the device.
     Device,
     /// A memset.
@@ -59,6 +61,8 @@ pub struct Op {
     pub bytes: i64,
     /// Index of its launch among the calls; `u32::MAX` if it is not recorded.
     pub launch: u32,
+    /// No op of its name and process came before it on its device or another one.
+    pub first_of_name: bool,
 }
 
 impl Op {
@@ -99,6 +103,7 @@ pub fn copy_kind(
     match kind {
         "memset" => CopyKind::Memset,
         "memcpy" if copy == Some("PtoP") => CopyKind::Peer,
+        "memcpy" if source == Some("managed") && destination == Some("managed") => CopyKind::Migration,
         "memcpy" if any("pageable") => CopyKind::Pageable,
         "memcpy" if copy == Some("DtoD") => CopyKind::Device,
         "memcpy" => CopyKind::Pinned,

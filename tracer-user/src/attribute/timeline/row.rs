@@ -139,6 +139,86 @@ pub struct ApiCall {
     pub copies: CopyKind,
 }
 
+/// What kind of range a marker is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MarkerKind {
+    /// An operator of the framework.
+    Operator,
+    /// A Python function.
+    Python,
+    /// The data loader's iterator.
+    DataLoader,
+    /// Around whole steps: it says nothing about what happened in it.
+    Step,
+    /// Another range that the program marked.
+    Marked,
+}
+
+impl MarkerKind {
+    /// The kind of the range `name` of a domain; see the table `markers`.
+    #[must_use]
+    pub fn of(domain: &str, name: &str) -> Self {
+        match domain {
+            "cpu_op" => Self::Operator,
+            "python" => Self::Python,
+            _ if name.starts_with("enumerate(DataLoader)") => Self::DataLoader,
+            _ if name.starts_with("ProfilerStep#") => Self::Step,
+            _ => Self::Marked,
+        }
+    }
+}
+
+/// One range that the program or its framework marked; see the table `markers`.
+#[derive(Clone, Copy, Debug)]
+pub struct Marker {
+    /// Its row.
+    pub id: RowId,
+    /// From its start to its end.
+    pub time: Interval,
+    /// Its name.
+    pub name: Name,
+    /// What it is.
+    pub kind: MarkerKind,
+    /// The thread.
+    pub thread: ThreadIndex,
+    /// Index of the range around it, or [`NO_INDEX`].
+    pub parent: u32,
+}
+
+/// Rows of a thread that lie within one another.
+pub trait Nested {
+    /// When.
+    fn time(&self) -> Interval;
+    /// The thread.
+    fn thread(&self) -> ThreadIndex;
+    /// Index of the row around it, or [`NO_INDEX`].
+    fn parent(&self) -> u32;
+    /// Puts it inside `parent`, to end at `end`.
+    fn put_inside(&mut self, parent: u32, end: MonoNs);
+}
+
+macro_rules! nested {
+    ($($type:ident)*) => {$(
+        impl Nested for $type {
+            fn time(&self) -> Interval {
+                self.time
+            }
+            fn thread(&self) -> ThreadIndex {
+                self.thread
+            }
+            fn parent(&self) -> u32 {
+                self.parent
+            }
+            fn put_inside(&mut self, parent: u32, end: MonoNs) {
+                self.parent = parent;
+                self.time.end = end;
+            }
+        }
+    )*};
+}
+
+nested! { ApiCall Marker }
+
 /// One synchronisation; see the table `cuda_sync`.
 #[derive(Clone, Copy, Debug)]
 pub struct Sync {
@@ -241,6 +321,8 @@ pub struct ThreadRows {
     pub syscalls: std::ops::Range<usize>,
     /// Its CUDA calls.
     pub api: std::ops::Range<usize>,
+    /// Its marked ranges.
+    pub markers: std::ops::Range<usize>,
 }
 
 /// A process.

@@ -3,7 +3,9 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::event::{Interval, MonoNs};
-use crate::store::schema::{BlockIo, CudaApi, CudaOverhead, CudaSync, GapSegment, GpuOp, OffCpu, Syscall};
+use crate::store::schema::{
+    BlockIo, CudaApi, CudaOverhead, CudaSync, GapSegment, GpuOp, Marker, OffCpu, Syscall,
+};
 use crate::store::{Bundle, StoreError, Table};
 
 /// A row of evidence.
@@ -21,6 +23,8 @@ pub enum EvidenceRow {
     CudaSync(CudaSync),
     /// Of `cuda_overhead`.
     CudaOverhead(CudaOverhead),
+    /// Of `markers`.
+    Marker(Marker),
     /// Of `gpu_ops`.
     GpuOp(Box<GpuOp>),
 }
@@ -43,6 +47,7 @@ pub fn look_up(bundle: &Bundle, segments: &[GapSegment], gap: Interval) -> Resul
     collect(bundle, of(CudaApi::NAME), gap, &mut found, |row| row.id.0, EvidenceRow::CudaApi)?;
     collect(bundle, of(CudaSync::NAME), gap, &mut found, |row| row.id.0, EvidenceRow::CudaSync)?;
     collect(bundle, of(CudaOverhead::NAME), gap, &mut found, |row| row.id.0, EvidenceRow::CudaOverhead)?;
+    collect(bundle, of(Marker::NAME), gap, &mut found, |row| row.id.0, EvidenceRow::Marker)?;
     collect(
         bundle,
         of(GpuOp::NAME),
@@ -92,6 +97,7 @@ impl EvidenceRow {
             Self::CudaApi(row) => row.sort_key(),
             Self::CudaSync(row) => row.sort_key(),
             Self::CudaOverhead(row) => row.sort_key(),
+            Self::Marker(row) => row.sort_key(),
             Self::GpuOp(row) => row.sort_key(),
         }
     }

@@ -471,6 +471,13 @@ fn row_words(explanation: &Explanation, row: &EvidenceRow) -> String {
         EvidenceRow::CudaOverhead(row) => {
             format!("process {}: {} until {}", row.pid, shown(&row.kind), at(row.end_ns))
         }
+        EvidenceRow::Marker(row) => format!(
+            "{}: {} {} until {}",
+            thread(&explanation.thread(row.pid.0, row.tid.0)),
+            shown(&row.domain),
+            shown(&row.name),
+            at(row.end_ns)
+        ),
         EvidenceRow::GpuOp(row) => format!(
             "GPU {} stream {}: {} {} until {}",
             row.device,

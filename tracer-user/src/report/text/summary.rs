@@ -32,14 +32,21 @@ fn header(page: &mut Page, report: &Report) {
     let command = shown(&command_words(&recording.command).join(" "));
     page.line(&page.style.paint(Look::Strong, &command));
     let length = time(recording.ended_ns - recording.started_ns);
-    let cpus = plural(u64::from(recording.cpus), "CPU");
-    let what = match recording.mode.as_str() {
-        "attach" => "recorded while it ran",
-        "import" => "imported",
-        _ => "recorded from its start",
+    let line = match recording.mode.as_str() {
+        "import" if recording.host.is_empty() => format!("{length} imported from another tool's trace"),
+        "import" => {
+            format!("{length} imported from another tool's trace, taken on {}", shown(&recording.host))
+        }
+        mode => {
+            let what = if mode == "attach" { "recorded while it ran" } else { "recorded from its start" };
+            let cpus = plural(u64::from(recording.cpus), "CPU");
+            format!(
+                "{length} {what} on {}, Linux {}, {cpus}",
+                shown(&recording.host),
+                shown(&recording.kernel)
+            )
+        }
     };
-    let line =
-        format!("{length} {what} on {}, Linux {}, {cpus}", shown(&recording.host), shown(&recording.kernel));
     page.line(&page.style.paint(Look::Faint, &line));
     if recording.simulated_gpu {
         let note = "The GPU was a simulated one: its kernels took the time they were told to. The host side is real.";

@@ -2,6 +2,7 @@
 
 mod block_io;
 mod clocks;
+mod collectives;
 mod cuda_api;
 mod cuda_overhead;
 mod cuda_sync;
@@ -9,6 +10,7 @@ mod gap_segments;
 mod gaps;
 mod gpu_ops;
 mod losses;
+mod markers;
 mod off_cpu;
 mod processes;
 mod syscall_counts;
@@ -19,6 +21,7 @@ use super::table::Table;
 
 pub use block_io::BlockIo;
 pub use clocks::ClockSample;
+pub use collectives::Collective;
 pub use cuda_api::CudaApi;
 pub use cuda_overhead::CudaOverhead;
 pub use cuda_sync::CudaSync;
@@ -26,6 +29,7 @@ pub use gap_segments::{Evidence, GapSegment, Hop};
 pub use gaps::Gap;
 pub use gpu_ops::GpuOp;
 pub use losses::Loss;
+pub use markers::Marker;
 pub use off_cpu::OffCpu;
 pub use processes::Process;
 pub use syscall_counts::SyscallCount;
@@ -35,7 +39,7 @@ pub use threads::Thread;
 /// Version of the whole schema, `major.minor`. A reader refuses a newer major version and reads every older one.
 pub const SCHEMA_MAJOR: u32 = 1;
 /// Raised when columns or tables are added.
-pub const SCHEMA_MINOR: u32 = 0;
+pub const SCHEMA_MINOR: u32 = 1;
 
 /// Something that is done with each table.
 pub trait TableVisitor {
@@ -49,6 +53,8 @@ pub fn visit_tables(visitor: &mut impl TableVisitor) {
     visitor.visit::<CudaApi>();
     visitor.visit::<CudaSync>();
     visitor.visit::<CudaOverhead>();
+    visitor.visit::<Collective>();
+    visitor.visit::<Marker>();
     visitor.visit::<Process>();
     visitor.visit::<Thread>();
     visitor.visit::<OffCpu>();

@@ -95,8 +95,11 @@ impl BundleWriter {
 
     /// Adds rows.
     pub fn append<T: Table>(&mut self, rows: Vec<T>) {
-        for row in rows {
-            self.push(row);
+        let most = self.policy.rows;
+        let buffer = self.buffer::<T>();
+        buffer.rows.extend(rows);
+        if buffer.rows.len() >= most {
+            self.seal_table::<T>();
         }
     }
 

@@ -1,0 +1,8 @@
+//! Other people's recordings: real ones, and broken ones.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod broken;
+mod causes;
+mod folder;
+mod numbers;
+mod small;
