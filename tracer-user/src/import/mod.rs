@@ -19,6 +19,7 @@ mod tables;
 mod words;
 
 use std::ffi::OsStr;
+use std::fmt::Write as _;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -111,10 +112,10 @@ fn read_kineto(
     let header = outcome.header;
     let mut found = format!("{} events of other kinds", outcome.events);
     if outcome.malformed > 0 {
-        found += &format!(", {} pieces of text that are no event", outcome.malformed);
+        let _ = write!(found, ", {} pieces of text that are no event", outcome.malformed);
     }
     if let Some(cut) = &outcome.cut {
-        found += &format!(", and {cut}");
+        let _ = write!(found, ", and {cut}");
     }
     Ok(FileRead {
         meta: Meta { gpus: header.gpus, host: header.host, utc_offset_ns: header.base_ns, ..meta },
@@ -177,7 +178,7 @@ fn finish(path: &Path, output: &Path, tables: Tables, read: FileRead) -> Result<
     if tables.span().is_none() {
         let mut reason = read.found;
         for (_, why, count) in refused.iter().take(3) {
-            reason += &format!("; {count} × {why}");
+            let _ = write!(reason, "; {count} × {why}");
         }
         return Err(ImportError::NothingIn { path: path.into(), reason });
     }

@@ -268,7 +268,7 @@ fn exports_of_nsight_systems_whole_and_broken() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Whatever bytes change: no panic, and ops that are gone were counted or the file was refused.
     #[test]
@@ -290,7 +290,8 @@ proptest! {
         }
         // An error is an answer, and leaves nothing behind: `import` sees to that.
         if let Ok(came) = import("t.json", &bytes) {
-            prop_assert_eq!(Bundle::open(came.bundle.path()).unwrap().meta().mode.as_str(), "import");
+            let again = Bundle::open(came.bundle.path()).unwrap();
+            prop_assert_eq!(&again.meta().mode, "import");
         }
     }
 

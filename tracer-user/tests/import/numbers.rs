@@ -71,10 +71,10 @@ fn times_are_those_of_the_file() {
     assert_eq!(op.end_ns, MonoNs(4_458_676_983_584_590));
     assert_eq!((op.grid_x, op.block_x, op.stream.0, op.context.0), (Some(512), Some(512), 7, 1));
     let collectives = made.bundle.read::<gtrace::store::schema::Collective>().unwrap();
-    let reduce = collectives.iter().find(|row| row.op.as_str() == "allreduce").unwrap();
+    let reduce = collectives.iter().find(|row| row.count == Some(6_637_568)).unwrap();
     assert_eq!(
-        (reduce.ranks, reduce.rank, reduce.count, reduce.bytes, reduce.communicator.as_deref()),
-        (Some(2), Some(0), Some(6_637_568), Some(26_550_272), Some("0"))
+        (reduce.op.as_str(), reduce.ranks, reduce.rank, reduce.bytes, reduce.communicator.as_deref()),
+        ("allreduce", Some(2), Some(0), Some(26_550_272), Some("0"))
     );
 }
 

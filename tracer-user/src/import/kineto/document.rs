@@ -270,7 +270,10 @@ impl<R: Read> Window<R> {
 
     /// Steps to the next thing that looks like the beginning of an event, after the byte at which parsing stopped.
     fn resume(&mut self) -> bool {
-        let mut from = self.start + 1;
+        // What could not be read begins behind the comma.
+        let unread = &self.bytes[self.start..self.end];
+        let begins = unread.iter().position(|byte| !byte.is_ascii_whitespace() && *byte != b',').unwrap_or(0);
+        let mut from = self.start + begins + 1;
         loop {
             let rest = self.bytes.get(from..self.end).unwrap_or_default();
             for at in memchr::memchr_iter(b'{', rest) {
