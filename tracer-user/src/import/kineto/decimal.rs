@@ -20,7 +20,7 @@ impl Micros {
         // The common forms: digits, perhaps a point and at most three more.
         let mut value: i64 = 0;
         let mut fraction: Option<u32> = None;
-        if text.is_empty() || text.len() > 18 {
+        if matches!(text, [] | [b'.']) || text.len() > 18 {
             return Self::parse_any(text);
         }
         for &byte in text {
