@@ -39,14 +39,14 @@ pub fn read_timeline(bundle: &Bundle, advance: &dyn Fn(u64)) -> Result<Timeline,
     .imported(meta.mode == "import");
     each(bundle, advance, |row| builder.process(row))?;
     each(bundle, advance, |row| builder.thread(row))?;
-    each(bundle, advance, |row| builder.gpu_op(row))?;
-    each(bundle, advance, |row| builder.cuda_api(row))?;
-    each(bundle, advance, |row| builder.cuda_sync(row))?;
-    each(bundle, advance, |row| builder.cuda_overhead(row))?;
-    each(bundle, advance, |row| builder.marker(row))?;
-    each(bundle, advance, |row| builder.off_cpu(row))?;
-    each(bundle, advance, |row| builder.syscall(row))?;
-    each(bundle, advance, |row| builder.block_io(row))?;
+    unordered(bundle, advance, |row| builder.gpu_op(row))?;
+    unordered(bundle, advance, |row| builder.cuda_api(row))?;
+    unordered(bundle, advance, |row| builder.cuda_sync(row))?;
+    unordered(bundle, advance, |row| builder.cuda_overhead(row))?;
+    unordered(bundle, advance, |row| builder.marker(row))?;
+    unordered(bundle, advance, |row| builder.off_cpu(row))?;
+    unordered(bundle, advance, |row| builder.syscall(row))?;
+    unordered(bundle, advance, |row| builder.block_io(row))?;
     each(bundle, advance, |row| builder.loss(row))?;
     Ok(builder.finish())
 }
@@ -83,6 +83,18 @@ fn each<T: Table>(bundle: &Bundle, advance: &dyn Fn(u64), mut add: impl FnMut(&T
     Ok(())
 }
 
+/// The same for tables of many rows, whose order does not matter to the timeline: it sorts them by thread anyway.
+fn unordered<T: Table>(
+    bundle: &Bundle,
+    advance: &dyn Fn(u64),
+    mut add: impl FnMut(&T),
+) -> Result<(), StoreError> {
+    bundle.batches::<T>(|rows| {
+        rows.iter().for_each(&mut add);
+        advance(rows.len() as u64);
+    })
+}
+
 /// Attributes every gap of a bundle and writes `gaps`, `gap_segments` and `threads.role` back into it. `advance` is told
 /// how many more rows were read.
 ///
@@ -92,9 +104,21 @@ pub fn analyze_bundle(bundle: &Bundle, advance: &dyn Fn(u64)) -> Result<Analysis
     let timeline = read_timeline(bundle, advance)?;
     let analysis = analyze(&timeline)?;
     let mut gaps = bundle.replacement::<Gap>()?;
-    write(analysis.gap_rows(&timeline), |rows| gaps.append(rows))?;
     let mut segments = bundle.replacement::<GapSegment>()?;
-    write(analysis.segment_rows(&timeline), |rows| segments.append(rows))?;
+    // Most of the time goes into encoding: the segments' rows are made meanwhile.
+    std::thread::scope(|scope| {
+        let (sender, chunks) = std::sync::mpsc::sync_channel(1);
+        let encoding = scope.spawn(|| chunks.into_iter().try_for_each(|rows| segments.append(rows)));
+        let made = write(analysis.gap_rows(&timeline), |rows| gaps.append(rows)).and_then(|()| {
+            // A receiver that is gone has failed, and says why below.
+            write(analysis.segment_rows(&timeline), |rows| {
+                let _ = sender.send(rows);
+                Ok(())
+            })
+        });
+        drop(sender);
+        made.and(encoding.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })?;
     gaps.commit()?;
     segments.commit()?;
     // A recorder that still runs goes on writing `threads`.

@@ -350,15 +350,16 @@ impl TimelineBuilder {
         for key in calls.chain(self.markers.iter().map(|row| row.0)) {
             self.threads.entry(key).or_insert_with(|| new_thread(key.0, key.1));
         }
-        self.off_cpu.sort_by_key(|(key, row)| (*key, row.off, row.on, row.id));
+        self.off_cpu.sort_unstable_by_key(|(key, row)| (*key, row.off, row.on, row.id));
         // Of one interval told twice, still open and complete, the complete one counts.
         self.off_cpu.dedup_by_key(|(key, row)| (*key, row.off));
-        self.syscalls.sort_by_key(|(key, row)| (*key, row.time, row.id));
-        self.api.sort_by_key(|(key, row)| {
+        self.syscalls.sort_unstable_by_key(|(key, row)| (*key, row.time, row.id));
+        self.api.sort_unstable_by_key(|(key, row)| {
             (*key, row.time.start, std::cmp::Reverse(row.time.end), row.overhead, row.id)
         });
-        self.markers
-            .sort_by_key(|(key, row)| (*key, row.time.start, std::cmp::Reverse(row.time.end), row.id));
+        self.markers.sort_unstable_by_key(|(key, row)| {
+            (*key, row.time.start, std::cmp::Reverse(row.time.end), row.id)
+        });
         let timeline = &mut self.timeline;
         timeline.threads = std::mem::take(&mut self.threads).into_values().collect();
         let (mut off, mut call, mut api, mut marker) = (0, 0, 0, 0);
@@ -462,7 +463,7 @@ fn join_launches(timeline: &mut Timeline) {
         .collect();
     launches.sort_unstable();
     let mut ops = std::mem::take(&mut timeline.ops);
-    ops.sort_by_key(|op| (op.device, op.time, op.id));
+    ops.sort_unstable_by_key(|op| (op.device, op.time, op.id));
     // Host and device clocks agree to about a microsecond at best, whatever the residual.
     let residual = timeline.clock_residual + DurationNs(1_000);
     let source = timeline.names.str("gpu_ops: it starts before its own launch");

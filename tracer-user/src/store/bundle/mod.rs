@@ -113,6 +113,29 @@ impl Bundle {
         Ok(Scan::new(self.parts::<T>(Interval { start: MonoNs::MIN, end: MonoNs::MAX })?))
     }
 
+    /// All rows of a table, batch by batch, in the order in which they were written. Decoding goes on while `batch` works.
+    ///
+    /// # Errors
+    /// A part cannot be read; the error names it.
+    pub fn batches<T: Table>(&self, mut batch: impl FnMut(Vec<T>)) -> Result<(), StoreError> {
+        let parts = self.parts::<T>(Interval { start: MonoNs::MIN, end: MonoNs::MAX })?;
+        std::thread::scope(|scope| {
+            let (sender, batches) = std::sync::mpsc::sync_channel(2);
+            let decoding = scope.spawn(move || {
+                for mut part in parts {
+                    while let Some(rows) = part.next_batch()? {
+                        if sender.send(rows).is_err() {
+                            return Ok(());
+                        }
+                    }
+                }
+                Ok(())
+            });
+            batches.into_iter().for_each(&mut batch);
+            decoding.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+
     /// How many rows a table has, from the parts' footers.
     ///
     /// # Errors

@@ -95,10 +95,15 @@ impl BundleWriter {
 
     /// Adds rows.
     pub fn append<T: Table>(&mut self, rows: Vec<T>) {
-        let most = self.policy.rows;
-        let buffer = self.buffer::<T>();
-        buffer.rows.extend(rows);
-        if buffer.rows.len() >= most {
+        let most = self.policy.rows.max(1);
+        let mut rows = rows.into_iter();
+        loop {
+            let buffer = self.buffer::<T>();
+            let room = most.saturating_sub(buffer.rows.len());
+            buffer.rows.extend(rows.by_ref().take(room));
+            if buffer.rows.len() < most {
+                return;
+            }
             self.seal_table::<T>();
         }
     }
