@@ -27,9 +27,15 @@ pub struct Made {
     _folder: tempfile::TempDir,
 }
 
+/// A folder in memory where there is such a place: a bundle syncs each of its files, and the tests make hundreds.
+pub fn in_memory() -> tempfile::TempDir {
+    let memory = Path::new("/dev/shm");
+    if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap()
+}
+
 /// Imports and analyses a file.
 pub fn make(file: &Path) -> Made {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = in_memory();
     let output = folder.path().join("x.gtrace");
     let imported = import_file(file, &output).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     let bundle = Bundle::open(&output).unwrap();

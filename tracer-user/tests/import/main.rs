@@ -3,6 +3,7 @@
 
 mod broken;
 mod causes;
+mod cli;
 mod folder;
 mod numbers;
 mod small;

@@ -7,6 +7,8 @@ use gtrace::attribute::analyze_bundle;
 use gtrace::import::{ImportError, Imported, import_file};
 use gtrace::store::Bundle;
 
+use super::folder::in_memory;
+
 /// Two steps of a loop: the loader, an operator, a launch, a kernel; a copy; a synchronisation.
 pub fn events() -> Vec<String> {
     let mut events = vec![
@@ -63,9 +65,7 @@ impl Came {
 
 /// Imports and analyses bytes under this name.
 pub fn import(name: &str, bytes: &[u8]) -> Result<Came, ImportError> {
-    // In memory where there is such a place: a bundle syncs each of its files, and this is done hundreds of times.
-    let memory = Path::new("/dev/shm");
-    let folder = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap();
+    let folder = in_memory();
     let file = folder.path().join(name);
     std::fs::write(&file, bytes).unwrap();
     let output = folder.path().join("out.gtrace");

@@ -29,9 +29,13 @@ pub fn observe(
     launch: Option<&CudaApi>,
 ) -> Result<Vec<Observation>, StoreError> {
     let window = Interval { start: gap.start_ns, end: gap.end_ns };
-    let attached = |probe: &str| has_probe(bundle.meta(), probe);
+    // Another tool's trace holds neither scheduler nor disks, and of the GPUs only those of its own process.
+    let imported = bundle.meta().mode == "import";
+    let attached = |probe: &str| !imported && has_probe(bundle.meta(), probe);
     let mut list = vec![submission(gap, launch)];
-    list.extend(other_gpu_work(bundle, gap, window)?);
+    if !imported {
+        list.extend(other_gpu_work(bundle, gap, window)?);
+    }
     if attached("sched") {
         list.extend(cpu(bundle, segments, window)?);
     }
