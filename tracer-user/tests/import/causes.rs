@@ -1,6 +1,7 @@
 //! What a right attribution of the real recordings says.
 
 use std::collections::HashMap;
+use std::fmt::Write as _;
 
 use gtrace::collective::match_ranks;
 use gtrace::store::schema::{Collective, Gap, GapSegment};
@@ -65,12 +66,12 @@ impl Idle {
         }
         let mut sums: Vec<_> = sums.into_iter().collect();
         sums.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
-        sums.iter()
-            .take(12)
-            .map(|((cause, object), ns)| {
-                format!("\n{:6.2} % {cause} {object}", *ns as f64 / self.total as f64 * 100.0)
-            })
-            .collect()
+        let mut text = String::new();
+        for ((cause, object), ns) in sums.iter().take(12) {
+            let percent = *ns as f64 / self.total as f64 * 100.0;
+            let _ = write!(text, "\n{percent:6.2} % {cause} {object}");
+        }
+        text
     }
 }
 
@@ -205,7 +206,7 @@ fn busy_devices_have_next_to_nothing_to_report() {
         let made = make(&folder.join(file));
         let report = gtrace::report::load::report(&made.bundle, &|_| {}).unwrap();
         let idle = Idle::of(&made);
-        let window: i64 = report.devices.iter().map(|device| device.window_ns()).sum();
+        let window: i64 = report.devices.iter().map(gtrace::report::model::Device::window_ns).sum();
         let share = idle.total as f64 / window as f64 * 100.0;
         assert!(share < most, "{file}: {share} % idle");
     }

@@ -93,21 +93,20 @@ pub fn gzip(bytes: &[u8]) -> Vec<u8> {
 pub fn export(folder: &Path) -> PathBuf {
     let path = folder.join("small.sqlite");
     let database = rusqlite::Connection::open(&path).unwrap();
-    let thread: i64 = (42 << 24) | 43;
+    let process: i64 = 42 << 24;
+    let thread = process + 43;
     database
         .execute_batch(&format!(
             "CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT);
              INSERT INTO StringIds VALUES (1, 'gemm<float>'), (2, 'cudaLaunchKernel_v7000'), (3, 'poll');
              CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER, end INTEGER, deviceId INTEGER, contextId INTEGER,
                 streamId INTEGER, correlationId INTEGER, globalPid INTEGER, demangledName INTEGER);
-             INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (1000, 2000, 0, 1, 7, 5, {0}, 1), (9000, 9500, 0, 1, 7, 6, {0}, 1);
+             INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (1000, 2000, 0, 1, 7, 5, {process}, 1), (9000, 9500, 0, 1, 7, 6, {process}, 1);
              CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start INTEGER, end INTEGER, globalTid INTEGER,
                 correlationId INTEGER, nameId INTEGER, returnValue INTEGER);
-             INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (500, 600, {1}, 5, 2, 0), (8000, 8100, {1}, 6, 2, 0);
+             INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (500, 600, {thread}, 5, 2, 0), (8000, 8100, {thread}, 6, 2, 0);
              CREATE TABLE OSRT_API (start INTEGER, end INTEGER, globalTid INTEGER, nameId INTEGER, returnValue INTEGER);
-             INSERT INTO OSRT_API VALUES (2500, 7000, {1}, 3, 0);",
-            42_i64 << 24,
-            thread
+             INSERT INTO OSRT_API VALUES (2500, 7000, {thread}, 3, 0);"
         ))
         .unwrap();
     path
