@@ -38,13 +38,13 @@ struct Track {
 
 /// Checks what every trace must be, with a reader that knows nothing of the writer; returns how many slices it has.
 fn check(bytes: &[u8]) -> usize {
-    let trace = Fields::read(bytes);
+    let whole = Fields::read(bytes);
     let mut tracks: BTreeMap<u64, Track> = BTreeMap::new();
     // By the field of InternedData, and by the field that a message names it with.
     let mut interned: BTreeMap<u64, BTreeSet<u64>> = BTreeMap::new();
     let mut flows: BTreeMap<u64, Vec<(u64, bool)>> = BTreeMap::new();
     let mut slices = 0;
-    for packet in trace.all(1) {
+    for packet in whole.all(1) {
         let packet = packet.message();
         assert_eq!(packet.one(10).unwrap().number(), 1, "one sequence");
         if let Some(data) = packet.one(12) {
