@@ -1,20 +1,18 @@
 """A data loader in the shape of the usual ones: worker processes that read and decode, a thread that pins.
 
-main --index queue--> worker process: read a cold file, decode it into shared memory --result queue--> pinning thread:
-copy into pinned memory --queue--> main
+main --index queue--> worker process: for each sample, read it and decode it into shared memory --result queue--> pinning
+thread: copy into pinned memory --queue--> main
 """
 
 import ctypes
 import mmap
 import multiprocessing
-import os
 import queue
+import random
 import threading
-import zlib
 
-RAW_BYTES = 10 << 20  # of a shard: stored as it is used
-DECODED_BYTES = 6 << 20  # of a shard: stored compressed
-BATCH_BYTES = RAW_BYTES + DECODED_BYTES
+import dataset
+
 PREFETCH = 2  # batches that a worker may be ahead
 
 
@@ -24,63 +22,40 @@ def set_thread_name(name):
     ctypes.CDLL(None).prctl(pr_set_name, name.encode(), 0, 0, 0)
 
 
-def make_shards(folder, count):
-    """Writes the data set once, durable, so that dropping it from the page cache makes it cold."""
-    os.makedirs(folder, exist_ok=True)
-    paths = [os.path.join(folder, f"shard-{number:03}.bin") for number in range(count)]
-    missing = [path for path in paths if not os.path.exists(path)]
-    if missing:
-        print(f"making {len(missing)} shards in {folder}", flush=True)
-        half_noise = os.urandom(DECODED_BYTES).translate(bytes(byte & 0x0F for byte in range(256)))
-        packed = zlib.compress(half_noise, 1)
-    for path in missing:
-        with open(path + ".part", "wb") as file:
-            file.write(len(packed).to_bytes(8, "little") + packed + os.urandom(RAW_BYTES))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(path + ".part", path)
-    return paths
-
-
-def read_cold(path):
-    """Reads a file from the device, whatever the page cache held."""
-    with open(path, "rb", buffering=0) as file:
-        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-        return file.read()
-
-
-def decode(shard, into):
-    """Unpacks the compressed part and copies the rest."""
-    shard = memoryview(shard)
-    packed = 8 + int.from_bytes(shard[:8], "little")
-    into[:DECODED_BYTES] = zlib.decompress(shard[8:packed])
-    into[DECODED_BYTES:BATCH_BYTES] = shard[packed : packed + RAW_BYTES]
-
-
-def worker_main(paths, slots, indices, results):
+def worker_main(paths, plan, slots, indices, results):
     """A worker process: one batch an index, until told to end."""
     set_thread_name("pt_data_worker")
+    buffer = dataset.read_buffer()
     while True:
         task = indices.get()
         if task is None:
             return
         index, slot = task
-        decode(read_cold(paths[index % len(paths)]), slots[slot])
+        load_batch(paths[index % len(paths)], plan, buffer, memoryview(slots[slot]))
         results.put((index, slot))
+
+
+def load_batch(path, plan, buffer, batch):
+    """Samples of one shard in random order, none twice."""
+    shard = dataset.Shard(path)
+    for place, number in enumerate(random.sample(range(dataset.SAMPLES), plan.samples)):
+        shard.read(number, buffer)
+        dataset.decode(buffer, plan.tiles, batch[place * plan.sample_bytes :])
+    shard.close()
 
 
 class Loader:
     """Yields batches in pinned memory, in the order in which they become ready."""
 
-    def __init__(self, paths, workers):
-        self.slots = [mmap.mmap(-1, BATCH_BYTES) for _ in range(workers * PREFETCH)]
-        self.results = multiprocessing.Queue()
-        self.indices = [multiprocessing.Queue() for _ in range(workers)]
+    def __init__(self, paths, plan, workers):
+        self.batch_bytes = plan.batch_bytes
+        self.slots = [mmap.mmap(-1, self.batch_bytes) for _ in range(workers * PREFETCH)]
+        fork = multiprocessing.get_context("fork")  # the slots are inherited
+        self.results = fork.Queue()
+        self.indices = [fork.Queue() for _ in range(workers)]
         self.workers = [
-            multiprocessing.Process(
-                target=worker_main, args=(paths, self.slots, indices, self.results), name=f"worker {number}", daemon=True
-            )
-            for number, indices in enumerate(self.indices)
+            fork.Process(target=worker_main, args=(paths, plan, self.slots, indices, self.results), daemon=True)
+            for indices in self.indices
         ]
         for worker in self.workers:
             worker.start()
@@ -104,8 +79,8 @@ class Loader:
         while True:
             _, slot = self.results.get()
             buffer = self._free_pinned(gpu)
-            source = (ctypes.c_char * BATCH_BYTES).from_buffer(self.slots[slot])
-            ctypes.memmove(buffer, source, BATCH_BYTES)
+            source = (ctypes.c_char * self.batch_bytes).from_buffer(self.slots[slot])
+            ctypes.memmove(buffer, source, self.batch_bytes)
             self.pinned.put((buffer, slot))
 
     def _free_pinned(self, gpu):
@@ -113,11 +88,11 @@ class Loader:
         try:
             buffer, event = self.in_flight.get_nowait()
         except queue.Empty:
-            return gpu.alloc_pinned(BATCH_BYTES)
+            return gpu.alloc_pinned(self.batch_bytes)
         if gpu.is_done(event):
             return buffer
         self.in_flight.put((buffer, event))
-        return gpu.alloc_pinned(BATCH_BYTES)
+        return gpu.alloc_pinned(self.batch_bytes)
 
     def next(self):
         """Waits for a batch and asks for another one in its place."""

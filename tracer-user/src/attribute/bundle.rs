@@ -36,7 +36,8 @@ pub fn read_timeline(bundle: &Bundle, advance: &dyn Fn(u64)) -> Result<Timeline,
         meta.recorder_pid.map(Pid),
         DurationNs(meta.clock_residual_ns.max(0)),
     )
-    .imported(meta.mode == "import");
+    .imported(meta.mode == "import")
+    .throttled(meta.cpu_throttled_ns.clone());
     each(bundle, advance, |row| builder.process(row))?;
     each(bundle, advance, |row| builder.thread(row))?;
     unordered(bundle, advance, |row| builder.gpu_op(row))?;

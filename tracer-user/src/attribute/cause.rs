@@ -51,7 +51,7 @@ causes! {
         "Give the job CPUs of its own (cpuset, CPU request), or move the other process away";
     HostRunqPreempted "host.runq.preempted": "it was taken off its CPU for another process's task", "the task that ran",
         "Give the job CPUs of its own, or lower the other task's priority";
-    HostRunqThrottled "host.runq.throttled": "it wanted a CPU, and the CPU idled: a quota held it back", "CPU",
+    HostRunqThrottled "host.runq.throttled": "it wanted a CPU, and the CPU idled: its quota was used up", "CPU",
         "Raise or remove the CPU limit (cpu.max, cpu.cfs_quota_us) of its control group";
     HostRunqOversubscribed "host.runq.oversubscribed": "threads of its own process held the CPU",
         "the thread that ran", "Fewer threads per process (OMP_NUM_THREADS, torch.set_num_threads), or more CPUs";
@@ -149,6 +149,8 @@ causes! {
         "Update CUPTI or the driver";
     UnknownNotRecordedThread "unknown.not_recorded_thread": "the thread responsible is not in the recording", "thread",
         "Attach to the root of the process tree";
+    UnknownNotScheduled "unknown.not_scheduled": "it could run and the CPU idled for long, and no quota held it back", "CPU",
+        "On a virtual machine look at its steal time; see which probes are missing";
     UnknownNoWaker "unknown.no_waker": "nobody was seen ending the wait", "system call", "See which probes are missing";
     UnknownInterrupt "unknown.interrupt": "an interrupt of unknown purpose ended the wait", "interrupt",
         "Report it: the interrupt's source can be taught to gtrace";

@@ -35,6 +35,9 @@ pub fn for_unknown(cause: &str) -> &'static str {
         "unknown.not_recorded_thread" => {
             "record the root of the process tree that all parts belong to, so that every thread is seen"
         }
+        "unknown.not_scheduled" => {
+            "look at the machine's steal time (column st of vmstat): a virtual CPU may have been late"
+        }
         "unknown.no_waker" | "unknown.interrupt" => {
             "see below which probes are missing; `gtrace doctor` says how to get them"
         }

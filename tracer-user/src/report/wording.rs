@@ -165,6 +165,7 @@ pub const CAUSES: &[(&str, &str)] = &[
     ("unknown.lost_events", "unknown: events were lost here"),
     ("unknown.invalid_record", "unknown: CUPTI gave unusable records here"),
     ("unknown.not_recorded_thread", "unknown: it depends on a thread not recorded"),
+    ("unknown.not_scheduled", "unknown: it could run, and no CPU came"),
     ("unknown.no_waker", "unknown: no wake-up was seen"),
     ("unknown.interrupt", "unknown: an interrupt of unknown purpose came"),
     ("unknown.no_launch_record", "unknown: the launch call was not seen"),

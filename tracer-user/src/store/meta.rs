@@ -46,6 +46,9 @@ pub struct Meta {
     pub rows: BTreeMap<String, u64>,
     /// Lost or refused events by source (`losses.source`).
     pub losses: BTreeMap<String, u64>,
+    /// Control groups (`processes.cgroup`; empty for the topmost) that a CPU quota held back during the recording,
+    /// themselves or by a group above them, and for how long, in ns: `throttled_usec` or `throttled_time` of their `cpu.stat`.
+    pub cpu_throttled_ns: BTreeMap<String, i64>,
     /// Largest error of the conversion of GPU times to CLOCK_MONOTONIC, in ns.
     pub clock_residual_ns: i64,
     /// The recorder's own CPU time, in ns.

@@ -1,12 +1,15 @@
-//! Recording on the real kernel, without a GPU. All of it loads eBPF programs, which needs root:
+//! Recording on the real kernel, without a GPU (the demo brings a simulated one). All of it loads eBPF programs, which needs root:
 //! `sudo -E cargo test --test root_record -- --ignored --test-threads=1`.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod attach;
 mod chain;
+mod demo;
+mod duckdb;
 mod endings;
 mod gtrace;
 mod inject;
+mod ownership;
 mod refusals;
 mod timeline;

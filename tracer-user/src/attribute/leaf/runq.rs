@@ -9,7 +9,8 @@ use crate::attribute::walk::{Chain, Walker};
 use crate::event::{DurationNs, Interval};
 
 /// No CPU takes longer to come out of idle (deep C-states take 0.2 ms, a virtual CPU that has to be scheduled a few times
-/// that). A longer wait for an idle CPU is a quota's.
+/// that). A longer wait for an idle CPU is a quota's if there is one, and otherwise cannot be explained: the thread may have
+/// come from another CPU's queue, the host of a virtual machine may have been late, or who ran was not seen.
 const LONGEST_IDLE_EXIT: DurationNs = DurationNs(2_000_000);
 
 /// A thread was runnable in `time`, within the off-CPU interval `row`.
@@ -26,7 +27,7 @@ pub fn runnable(walker: &mut Walker, thread: ThreadIndex, time: Interval, row: u
         return;
     }
     let object = match cause {
-        Cause::HostWakeLatency | Cause::HostRunqThrottled => {
+        Cause::HostWakeLatency | Cause::HostRunqThrottled | Cause::UnknownNotScheduled => {
             let cpu = format!("CPU {}", row.cpu);
             walker.names.str(&cpu)
         }
@@ -47,7 +48,14 @@ fn cause(timeline: &Timeline, thread: ThreadIndex, row: &OffCpu) -> Cause {
         return Cause::UnknownLostEvents;
     }
     if row.culprit_tid.0 == 0 || row.idle > row.culprit_ran {
-        return if row.idle > LONGEST_IDLE_EXIT { Cause::HostRunqThrottled } else { Cause::HostWakeLatency };
+        let pid = timeline.thread(thread).pid;
+        let throttled = timeline.processes.get(&pid).map_or(DurationNs(0), |process| process.throttled);
+        return match row.idle {
+            idle if idle <= LONGEST_IDLE_EXIT => Cause::HostWakeLatency,
+            // A thread is held back for as long as its group at the most.
+            idle if idle <= throttled => Cause::HostRunqThrottled,
+            _ => Cause::UnknownNotScheduled,
+        };
     }
     if timeline.is_tool(row.culprit_pid, row.culprit_comm) {
         return Cause::ToolOverhead;

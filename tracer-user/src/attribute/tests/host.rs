@@ -116,11 +116,21 @@ fn the_culprit_of_a_runnable_thread_is_who_held_the_cpu() {
 fn drop_ref<T>(_: T) {}
 
 #[test]
-fn an_idle_cpu_that_does_not_come_for_long_is_a_quota() {
+fn an_idle_cpu_that_does_not_come_for_long_is_a_quota_only_if_one_was_used_up() {
     let mut scene = Scene::with_gap(50_000);
     let row = scene.off(MAIN, 1100, 1100, 49_000);
     row.state = "preempted".into();
     row.idle_ns = DurationNs(47_000_000);
+    let unexplained = "1100-49000 unknown.not_scheduled CPU 0";
+    assert_eq!(scene.told()[1], unexplained);
+    let group = "/kubepods/pod1";
+    // Another group's quota, and one that did not hold it back for so long.
+    scene.throttled.insert(String::new(), 90_000_000);
+    scene.processes[0].cgroup = Some(group.into());
+    assert_eq!(scene.told()[1], unexplained);
+    scene.throttled.insert(group.to_owned(), 46_000_000);
+    assert_eq!(scene.told()[1], unexplained);
+    scene.throttled.insert(group.to_owned(), 48_000_000);
     assert_eq!(scene.told()[1], "1100-49000 host.runq.throttled CPU 0 (inferred)");
 }
 

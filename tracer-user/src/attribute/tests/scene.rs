@@ -1,5 +1,7 @@
 //! Timelines by hand. Times are in microseconds; the GPU process is 100, its main thread 100.
 
+use std::collections::BTreeMap;
+
 use crate::attribute::names::Name;
 use crate::attribute::segment::Segment;
 use crate::attribute::{Analysis, Timeline, TimelineBuilder, analyze};
@@ -33,6 +35,7 @@ pub struct Scene {
     pub threads: Vec<Thread>,
     pub processes: Vec<Process>,
     pub losses: Vec<Loss>,
+    pub throttled: BTreeMap<String, i64>,
     pub started: i64,
     pub ended: i64,
     ids: i64,
@@ -261,7 +264,8 @@ impl Scene {
 
     pub fn timeline(&self) -> Timeline {
         let mut builder =
-            TimelineBuilder::new(us(self.started), Some(us(self.ended)), Some(Pid(RECORDER)), DurationNs(0));
+            TimelineBuilder::new(us(self.started), Some(us(self.ended)), Some(Pid(RECORDER)), DurationNs(0))
+                .throttled(self.throttled.clone());
         self.processes.iter().for_each(|row| builder.process(row));
         self.threads.iter().for_each(|row| builder.thread(row));
         self.gpu_ops.iter().for_each(|row| builder.gpu_op(row));

@@ -45,6 +45,8 @@ pub struct TimelineBuilder {
     requests: Vec<Request>,
     latest: MonoNs,
     ended: bool,
+    /// For how long each control group was held back by a CPU quota.
+    throttled: BTreeMap<String, i64>,
 }
 
 impl TimelineBuilder {
@@ -66,6 +68,13 @@ impl TimelineBuilder {
     #[must_use]
     pub fn imported(mut self, imported: bool) -> Self {
         self.timeline.imported = imported;
+        self
+    }
+
+    /// For how long a CPU quota held back control groups (`Meta::cpu_throttled_ns`). To be told before their processes.
+    #[must_use]
+    pub fn throttled(mut self, groups: BTreeMap<String, i64>) -> Self {
+        self.throttled = groups;
         self
     }
 
@@ -283,6 +292,7 @@ impl TimelineBuilder {
 
     /// Adds a process.
     pub fn process(&mut self, row: &schema::Process) {
+        let group = row.cgroup.as_deref().unwrap_or_default();
         let names = &mut self.timeline.names;
         let process = ProcessRow {
             parent: row.parent,
@@ -291,6 +301,7 @@ impl TimelineBuilder {
             exe: names.optional(row.exe.as_ref()),
             outside: row.outside,
             kernel: row.kernel,
+            throttled: DurationNs(self.throttled.get(group).copied().unwrap_or(0)),
         };
         // Of several lives of one number, the earliest counts, so that the order of rows does not matter.
         let known = self.timeline.processes.entry(row.pid).or_insert(process);

@@ -340,6 +340,8 @@ pub struct ProcessRow {
     pub outside: bool,
     /// Kernel thread.
     pub kernel: bool,
+    /// For how long a CPU quota held back its control group during the recording.
+    pub throttled: DurationNs,
 }
 
 impl ThreadRows {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::command::{hand_on, wait_for_command};
 use super::gpu_link::GpuLink;
+use super::quotas::Quotas;
 use super::{Notice, Recorded};
 use crate::event::{MonoNs, Text};
 use crate::record::assembler::Assembler;
@@ -41,6 +42,7 @@ pub struct Session {
     signals: Signals,
     handle: ProcessHandle,
     child: Option<Child>,
+    quotas: Quotas,
     interval: Duration,
     next_second: MonoNs,
     next_snapshot: MonoNs,
@@ -66,6 +68,8 @@ pub struct Parts {
     pub handle: ProcessHandle,
     /// The command, if gtrace started it.
     pub child: Option<Child>,
+    /// With the groups of the processes that were there.
+    pub quotas: Quotas,
 }
 
 impl Session {
@@ -80,6 +84,7 @@ impl Session {
             signals: parts.signals,
             handle: parts.handle,
             child: parts.child,
+            quotas: parts.quotas,
             interval: LONGEST,
             next_second: MonoNs(started.0 + SECOND_NS),
             next_snapshot: started,
@@ -164,6 +169,8 @@ impl Session {
             let tree = self.assembler.tree_mut();
             tree.prune_outsiders(now);
             let (processes, threads) = tree.living();
+            self.quotas.watch(&processes);
+            self.writer.meta_mut().cpu_throttled_ns = self.quotas.throttled();
             self.writer.snapshot(processes);
             self.writer.snapshot(threads);
         }
@@ -235,6 +242,7 @@ impl Session {
         self.writer.push(clocks::sample_realtime());
         let misses: u64 = self.probes.recursion_misses().iter().map(|(_, misses)| misses).sum();
         let mut meta = self.writer.meta_mut().clone();
+        meta.cpu_throttled_ns = self.quotas.throttled();
         meta.ended_ns = Some(ended.0);
         ending.clone_into(&mut meta.ended);
         meta.recorder_cpu_ns = clocks::own_cpu_ns() - self.cpu_before;

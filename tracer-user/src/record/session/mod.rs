@@ -9,6 +9,7 @@ mod gpu_link;
 mod injector;
 mod live;
 mod name;
+mod quotas;
 
 use std::path::PathBuf;
 use std::process::ExitStatus;
@@ -32,6 +33,7 @@ use crate::store::{BundleWriter, Meta, Owner, StoreError};
 use gpu_link::GpuLink;
 use live::{Parts, Session};
 use name::default_output;
+use quotas::Quotas;
 
 pub use command::exit_code;
 
@@ -159,6 +161,8 @@ pub fn record(request: &Request, notify: &mut dyn FnMut(Notice)) -> Result<Recor
         Target::Attach(_) => found.map(|process| process.comm.clone()).unwrap_or_default(),
     };
     let output = request.output.clone().unwrap_or_else(|| default_output(&request.target, &name, root));
+    let mut quotas = Quotas::default();
+    quotas.watch(&processes);
     let meta = describe(&request.target, root, found, probes.statuses(), started, &clock);
     let missing_probes =
         probes.statuses().iter().filter(|probe| !probe.attached).map(|probe| probe.name.clone()).collect();
@@ -201,7 +205,8 @@ pub fn record(request: &Request, notify: &mut dyn FnMut(Notice)) -> Result<Recor
     let ready = clocks::monotonic();
     let deadline = request.duration.map(|duration| MonoNs(ready.0 + duration.as_nanos() as i64));
     let assembler = Assembler::new(started, tree);
-    let mut session = Session::new(Parts { probes, assembler, writer, gpu, signals, handle, child }, started);
+    let mut session =
+        Session::new(Parts { probes, assembler, writer, gpu, signals, handle, child, quotas }, started);
     let ending = session.run(deadline, notify);
     notify(Notice::Ending(ending));
     session.finish(ending, output, notify)
