@@ -18,8 +18,10 @@ from typing import NamedTuple
 SHARDS, SAMPLES = 8, 16  # a shard is a file
 SAMPLE_BYTES = 4 << 20
 TILES, TILE_BYTES = 64, 32 << 10  # a tile's size is that of its pixels; compressed it takes about half
-RAW_BYTES = 128 << 10
+RAW_BYTES = 64 << 10
 LENGTHS = struct.Struct(f"<{TILES}I")
+FORMAT = struct.pack("<8s3I", b"gtrademo", TILES, TILE_BYTES, RAW_BYTES)  # what a sample begins with
+HEADER_BYTES = len(FORMAT) + LENGTHS.size
 
 MEASURE_S = 0.8
 DECODE_TO_READ = 0.1  # of the time that a worker reads
@@ -75,14 +77,18 @@ def make_shards(folder):
 
 
 def is_shard(path):
-    return os.path.isfile(path) and os.path.getsize(path) == SAMPLES * SAMPLE_BYTES
+    """Whether it was made whole, and by a gtrace with the same format."""
+    if not os.path.isfile(path) or os.path.getsize(path) != SAMPLES * SAMPLE_BYTES:
+        return False
+    with open(path, "rb") as file:
+        return file.read(len(FORMAT)) == FORMAT
 
 
 def new_sample():
     """Half noise, which compresses to about a half, and noise, which does not."""
     half_noise = os.urandom(TILE_BYTES).translate(bytes(byte & 0x0F for byte in range(256)))
     packed = zlib.compress(half_noise, 1)
-    sample = LENGTHS.pack(*[len(packed)] * TILES) + os.urandom(RAW_BYTES) + packed * TILES
+    sample = FORMAT + LENGTHS.pack(*[len(packed)] * TILES) + os.urandom(RAW_BYTES) + packed * TILES
     return sample + os.urandom(SAMPLE_BYTES - len(sample))
 
 
@@ -118,9 +124,9 @@ def read_buffer():
 
 def decode(sample, tiles, into):
     """Copies what is stored raw and unpacks the first tiles."""
-    into[:RAW_BYTES] = sample[LENGTHS.size : LENGTHS.size + RAW_BYTES]
-    lengths = LENGTHS.unpack_from(sample)
-    at, to = LENGTHS.size + RAW_BYTES, RAW_BYTES
+    into[:RAW_BYTES] = sample[HEADER_BYTES : HEADER_BYTES + RAW_BYTES]
+    lengths = LENGTHS.unpack_from(sample, len(FORMAT))
+    at, to = HEADER_BYTES + RAW_BYTES, RAW_BYTES
     for length in lengths[:tiles]:
         into[to : to + TILE_BYTES] = zlib.decompress(sample[at : at + length])
         at, to = at + length, to + TILE_BYTES

@@ -14,6 +14,7 @@ import threading
 import dataset
 
 PREFETCH = 2  # batches that a worker may be ahead
+ALIVE_CHECK_S = 5  # a batch that does not come for so long may come from a worker that died
 
 
 def set_thread_name(name):
@@ -96,9 +97,19 @@ class Loader:
 
     def next(self):
         """Waits for a batch and asks for another one in its place."""
-        buffer, slot = self.pinned.get()
+        while True:
+            try:
+                buffer, slot = self.pinned.get(timeout=ALIVE_CHECK_S)
+                break
+            except queue.Empty:
+                self._check_workers()
         self._request(slot)
         return buffer
+
+    def _check_workers(self):
+        dead = [worker.pid for worker in self.workers if not worker.is_alive()]
+        if dead:
+            raise RuntimeError(f"the loader's worker {dead[0]} has ended")
 
     def give_back(self, buffer, event):
         """The buffer may be used again once the event is done."""

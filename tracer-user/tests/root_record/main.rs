@@ -11,5 +11,6 @@ mod endings;
 mod gtrace;
 mod inject;
 mod ownership;
+mod quota;
 mod refusals;
 mod timeline;

@@ -14,6 +14,8 @@ use crate::store::{Bundle, StoreError};
 
 /// What was planted first.
 const READING: &str = "storage.read";
+/// The part of it in which the disk served the read itself.
+const DISK: &str = "storage.read.device";
 /// How many causes are shown.
 const SHOWN: usize = 5;
 
@@ -36,12 +38,12 @@ impl Paces {
     }
 }
 
-/// The gap that waited longest for reading.
+/// The gap in which a disk was read longest.
 pub fn typical_gap(bundle: &Bundle) -> Result<Option<GapId>, StoreError> {
     let mut reading: HashMap<GapId, i64> = HashMap::new();
     for segment in bundle.scan::<GapSegment>()? {
         let segment = segment?;
-        if is_prefix(READING, &segment.cause) {
+        if segment.cause.as_str() == DISK {
             *reading.entry(segment.gap_id).or_default() += (segment.end_ns - segment.start_ns).0;
         }
     }
@@ -69,7 +71,7 @@ pub fn render(report: &Report, paces: &Paces, gap: Option<GapId>) -> String {
         if devices.is_empty() { "none".to_owned() } else { escape_line(&devices.join(", ")) },
     );
     if let Some(gap) = gap {
-        let _ = writeln!(text, "  its longest wait for reading is gap {gap}, explained above");
+        let _ = writeln!(text, "  the gap in which the disk was read longest is {gap}, explained above");
     }
     let lost: i64 = report.trust.losses.iter().map(|loss| loss.count).sum();
     let unknown = report.trust.unknown_ns as f64 / total * 100.0;
@@ -99,4 +101,17 @@ fn who(cause: &Cause) -> String {
         parts.push(text::shown(&share.name) + &others);
     }
     parts.join(": ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_speed_without_gtrace_is_that_of_both_stretches() {
+        let pace = |steps, seconds| Pace { steps, seconds };
+        let paces = Paces { before: pace(30, 1.0), recorded: pace(100, 4.0), after: pace(30, 3.0) };
+        assert!((paces.plain() - 15.0).abs() < 1e-9);
+        assert!((paces.recorded.rate() / paces.plain() - 25.0 / 15.0).abs() < 1e-9);
+    }
 }

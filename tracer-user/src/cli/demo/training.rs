@@ -143,12 +143,8 @@ fn write_program(folder: &Path) -> Result<PathBuf> {
 
 /// Files in memory are never waited for.
 fn on_a_disk(folder: &Path) -> Result<()> {
-    use nix::sys::statfs::{FsType, statfs};
-    // RAMFS_MAGIC of the kernel's include/uapi/linux/magic.h.
-    const RAMFS_MAGIC: i64 = 0x8584_58f6;
-    let kind = statfs(folder).map(|stat| stat.filesystem_type());
-    let in_memory = |kind: FsType| kind == nix::sys::statfs::TMPFS_MAGIC || i64::from(kind.0) == RAMFS_MAGIC;
-    if !kind.is_ok_and(in_memory) {
+    use nix::sys::statfs::{TMPFS_MAGIC, statfs};
+    if !statfs(folder).is_ok_and(|stat| stat.filesystem_type() == TMPFS_MAGIC) {
         return Ok(());
     }
     Err(Failure::new("cannot run the demo")
