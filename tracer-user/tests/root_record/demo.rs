@@ -73,25 +73,30 @@ fn adds_up(bundle: &Path, report: &Value) {
     assert!(list(report, "devices").iter().all(|device| number(device, "imbalance_ns") == 0));
     assert!(list(trust, "losses").iter().all(|loss| number(loss, "count") == 0), "{}", trust["losses"]);
     let (unknown, waiting) = (number(trust, "unknown_ns"), number(&report["totals"], "gap_ns"));
-    assert!(unknown * 100 <= waiting, "{unknown} of {waiting} ns: {}", trust["unknown"]);
+    // Some kernels report no event while certain tasks hold a CPU, and with them more are missed the busier it is.
+    let busy = sum_of(list(report, "causes"), |cause| is_prefix("host.runq", cause)) * 20 > waiting;
+    let per_cent = if busy { 3 } else { 1 };
+    assert!(unknown * 100 <= waiting * per_cent, "{unknown} of {waiting} ns: {}", trust["unknown"]);
+}
+
+/// Gap time of the causes that are wanted.
+fn sum_of(causes: &[Value], wanted: impl Fn(&str) -> bool) -> i64 {
+    causes.iter().filter(|cause| wanted(text(cause, "cause"))).map(|cause| number(cause, "ns")).sum()
 }
 
 fn reading_is_the_first_cause(report: &Value) {
     let causes = list(report, "causes");
-    let sum_of = |wanted: &dyn Fn(&str) -> bool| -> i64 {
-        causes.iter().filter(|cause| wanted(text(cause, "cause"))).map(|cause| number(cause, "ns")).sum()
-    };
-    let reading = sum_of(&|cause| is_prefix(READING, cause));
+    let reading = sum_of(causes, |cause| is_prefix(READING, cause));
     for cause in causes.iter().map(|cause| text(cause, "cause")) {
         let family: Vec<&str> = cause.splitn(3, '.').take(2).collect();
         let family = family.join(".");
         if family != READING && family != "host.runq" {
-            let other = sum_of(&|cause| is_prefix(&family, cause));
+            let other = sum_of(causes, |cause| is_prefix(&family, cause));
             assert!(other < reading, "{family} {other} ns, reading {reading} ns");
         }
     }
-    let without_the_run_queue =
-        number(&report["totals"], "gap_ns") - sum_of(&|cause| is_prefix("host.runq", cause));
+    let run_queue = sum_of(causes, |cause| is_prefix("host.runq", cause));
+    let without_the_run_queue = number(&report["totals"], "gap_ns") - run_queue;
     assert!(reading * 3 > without_the_run_queue, "reading {reading} of {without_the_run_queue} ns");
 
     let first = causes.iter().find(|cause| is_prefix(READING, text(cause, "cause"))).unwrap();

@@ -1,4 +1,5 @@
-//! Recording on the real kernel, without a GPU (the demo brings a simulated one). All of it loads eBPF programs, which needs root:
+//! Recording on the real kernel, without a GPU (the demo brings a simulated one). All of it loads eBPF programs, which
+//! needs root:
 //! `sudo -E cargo test --test root_record -- --ignored --test-threads=1`.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
