@@ -18,7 +18,8 @@ from typing import NamedTuple
 SHARDS, SAMPLES = 8, 16  # a shard is a file
 SAMPLE_BYTES = 4 << 20
 TILES, TILE_BYTES = 64, 32 << 10  # a tile's size is that of its pixels; compressed it takes about half
-RAW_BYTES = 64 << 10
+REDUCE = 4  # of so many pixels one is used
+RAW_BYTES = 16 << 10
 LENGTHS = struct.Struct(f"<{TILES}I")
 FORMAT = struct.pack("<8s3I", b"gtrademo", TILES, TILE_BYTES, RAW_BYTES)  # what a sample begins with
 HEADER_BYTES = len(FORMAT) + LENGTHS.size
@@ -41,7 +42,7 @@ class Plan(NamedTuple):
     @property
     def sample_bytes(self):
         """A decoded sample."""
-        return RAW_BYTES + self.tiles * TILE_BYTES
+        return RAW_BYTES + self.tiles * TILE_BYTES // REDUCE
 
     @property
     def batch_bytes(self):
@@ -123,13 +124,14 @@ def read_buffer():
 
 
 def decode(sample, tiles, into):
-    """Copies what is stored raw and unpacks the first tiles."""
+    """Copies what is stored raw, and unpacks and reduces the first tiles."""
     into[:RAW_BYTES] = sample[HEADER_BYTES : HEADER_BYTES + RAW_BYTES]
     lengths = LENGTHS.unpack_from(sample, len(FORMAT))
     at, to = HEADER_BYTES + RAW_BYTES, RAW_BYTES
     for length in lengths[:tiles]:
-        into[to : to + TILE_BYTES] = zlib.decompress(sample[at : at + length])
-        at, to = at + length, to + TILE_BYTES
+        pixels = zlib.decompress(sample[at : at + length])[::REDUCE]
+        into[to : to + len(pixels)] = pixels
+        at, to = at + length, to + len(pixels)
 
 
 def measure(paths, workers):
