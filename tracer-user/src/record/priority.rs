@@ -1,7 +1,7 @@
 //! How much of the CPUs the recorder takes for itself.
 
-/// Nice value while it gives way: about a tenth of the weight of an ordinary thread.
-const POLITE: i32 = 10;
+/// Nice value while it gives way: a seventieth of the weight of an ordinary thread.
+const POLITE: i32 = 19;
 
 /// Gives way to what is recorded. Threads made from now on give way, too.
 pub fn yield_to_others() {

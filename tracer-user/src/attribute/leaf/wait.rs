@@ -204,6 +204,15 @@ pub fn no_waker(walker: &mut Walker, wait: &Wait, chain: Chain) {
         leaf.object = wait.end.syscall;
         return walker.emit(wait.time, chain, leaf);
     }
+    // Inside a read or a synchronisation of a file, such a wait is for its device: the end of a request was not seen.
+    let kind = wait.kind(&walker.timeline.names);
+    if wait.end.uninterruptible && matches!(kind, SystemCall::Read | SystemCall::Fsync) {
+        let call = wait.call(walker.timeline);
+        let cause = cause_of_call(&walker.timeline.names, call, kind);
+        if let Some(cause) = cause.filter(|cause| cause.family() == "storage") {
+            return walker.emit(wait.time, chain, wait.leaf(walker.timeline, cause).inferred());
+        }
+    }
     let leaf = wait.leaf(walker.timeline, Cause::UnknownNoWaker).on(wait.end.syscall);
     walker.emit(wait.time, chain, leaf);
 }

@@ -29,6 +29,20 @@ fn a_wait_behind_its_own_requests_is_the_device() {
 }
 
 #[test]
+fn a_read_whose_request_was_not_seen_to_end_is_inferred() {
+    let told = |state: &str, call: &str| {
+        let mut scene = Scene::with_gap(3000);
+        scene.syscall(MAIN, call, 1100, 2900, ("file", "/data/a"));
+        scene.off(MAIN, 1100, 2900, 2900).inside(call, 1100).state = state.into();
+        between(&scene)
+    };
+    assert_eq!(told("uninterruptible", "pread64"), ["1100-2900 storage.read.device /data/a (inferred)"]);
+    // What a signal could end, or is no read, may be anything.
+    assert_eq!(told("interruptible", "pread64"), ["1100-2900 unknown.no_waker /data/a"]);
+    assert_eq!(told("uninterruptible", "ioctl"), ["1100-2900 unknown.no_waker /data/a"]);
+}
+
+#[test]
 fn a_wait_behind_a_neighbours_requests_is_the_queue() {
     let mut scene = waiting("pread64");
     scene.request(6, (500, 500), [900, 1000, 2300], "/other");

@@ -220,6 +220,7 @@ impl TimelineBuilder {
                 woken,
                 on,
                 state,
+                uninterruptible: &*row.state == "uninterruptible",
                 syscall: names.optional(row.syscall.as_ref()),
                 syscall_start: row.syscall_start_ns.map_or(MonoNs::MIN, checked),
                 waker,

@@ -60,6 +60,8 @@ pub struct OffCpu {
     pub on: MonoNs,
     /// Why it left.
     pub state: OffState,
+    /// It waits and no signal could end that (state D): for a device, or a lock on the way to one.
+    pub uninterruptible: bool,
     /// The system call in which it left.
     pub syscall: Name,
     /// Start of that call.

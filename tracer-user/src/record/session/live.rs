@@ -25,6 +25,8 @@ const SHORTEST: Duration = Duration::from_millis(5);
 const LONGEST: Duration = Duration::from_millis(50);
 /// Records a drain should find: a tenth of what the ring holds.
 const WANTED_RECORDS: usize = 12_000;
+/// Records of one drain so few that the recorder may give way again.
+const AT_EASE: usize = 15_000;
 /// Records taken before the store and signals are looked at again.
 const BATCH: usize = 8_192;
 /// Losses and counts are taken so often.
@@ -47,6 +49,10 @@ pub struct Session {
     next_second: MonoNs,
     next_snapshot: MonoNs,
     malformed: u64,
+    /// The recorder takes an ordinary share of the CPUs for now.
+    pressed: bool,
+    /// The last drain did not come to the ring's end.
+    behind: bool,
     rescanned: bool,
     /// CPU time taken before recording began.
     cpu_before: i64,
@@ -89,6 +95,8 @@ impl Session {
             next_second: MonoNs(started.0 + SECOND_NS),
             next_snapshot: started,
             malformed: 0,
+            pressed: false,
+            behind: false,
             rescanned: false,
             cpu_before: clocks::own_cpu_ns(),
         }
@@ -130,6 +138,7 @@ impl Session {
         const AT_MOST_NS: i64 = 200_000_000;
         let began = clocks::monotonic();
         let mut all = 0;
+        self.behind = true;
         while (clocks::monotonic() - began).0 < AT_MOST_NS {
             let (assembler, writer) = (&mut self.assembler, &mut self.writer);
             let taken =
@@ -137,6 +146,7 @@ impl Session {
             assembler.settle(clocks::monotonic(), writer);
             all += taken;
             if taken < BATCH {
+                self.behind = false;
                 break;
             }
         }
@@ -144,6 +154,14 @@ impl Session {
     }
 
     fn adapt(&mut self, taken: usize) {
+        // Giving way has gone too far when the ring is not emptied in time. Before events are lost.
+        if self.behind && !self.pressed {
+            self.pressed = true;
+            priority::take_share();
+        } else if !self.behind && taken < AT_EASE && self.pressed && self.ledger.lost_events() == 0 {
+            self.pressed = false;
+            priority::yield_to_others();
+        }
         if taken > WANTED_RECORDS {
             self.interval = (self.interval / 2).max(SHORTEST);
         } else if taken < WANTED_RECORDS / 4 {
