@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, BooleanBuilder, DictionaryArray, Int32Builder, Int64Builder,
-    PrimitiveArray, PrimitiveBuilder, StringArray, StringDictionaryBuilder,
+use arrow_array::builder::{
+    BooleanBuilder, Int32Builder, Int64Builder, PrimitiveBuilder, StringDictionaryBuilder,
 };
-use arrow::datatypes::{DataType, Int32Type, Int64Type};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int32Type, Int64Type};
+use arrow_array::{Array, ArrayRef, BooleanArray, DictionaryArray, PrimitiveArray, StringArray};
+use arrow_schema::DataType;
 
 use crate::event::{
     ContextId, CorrelationId, DeviceId, DurationNs, GapId, MonoNs, OpId, Pid, RequestId, RowId, StreamId,
@@ -67,7 +69,7 @@ macro_rules! integer_column {
             const NULLABLE: bool = false;
 
             fn data_type() -> DataType {
-                <$arrow as arrow::datatypes::ArrowPrimitiveType>::DATA_TYPE
+                <$arrow as arrow_array::ArrowPrimitiveType>::DATA_TYPE
             }
             fn append(&self, builder: &mut $builder) {
                 #[allow(clippy::redundant_closure_call, reason = "the macro takes both functions as closures")]
@@ -109,8 +111,8 @@ integer_column! {
 }
 
 impl Column for f64 {
-    type Builder = PrimitiveBuilder<arrow::datatypes::Float64Type>;
-    type Reader = PrimitiveArray<arrow::datatypes::Float64Type>;
+    type Builder = PrimitiveBuilder<arrow_array::types::Float64Type>;
+    type Reader = PrimitiveArray<arrow_array::types::Float64Type>;
     const NULLABLE: bool = false;
 
     fn data_type() -> DataType {

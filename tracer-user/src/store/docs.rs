@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use arrow::datatypes::DataType;
+use arrow_schema::DataType;
 
 use super::schema::{SCHEMA_MAJOR, SCHEMA_MINOR, TableVisitor, visit_tables};
 use super::table::Table;

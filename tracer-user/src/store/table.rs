@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StructArray};
-use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, RecordBatch, StructArray};
+use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 
 use super::column::{Column, ColumnTypeError};
 use crate::event::MonoNs;
@@ -106,9 +107,9 @@ impl<E: Element + 'static> Column for Vec<E> {
     fn finish(builder: Self::Builder) -> ArrayRef {
         let references: Vec<&E> = builder.elements.iter().collect();
         let values = E::to_struct(&references);
-        let offsets = arrow::buffer::OffsetBuffer::from_lengths(builder.lengths);
+        let offsets = arrow_buffer::OffsetBuffer::from_lengths(builder.lengths);
         let field = Arc::new(Field::new("item", DataType::Struct(element_fields::<E>()), true));
-        Arc::new(arrow::array::ListArray::new(field, offsets, Arc::new(values), None))
+        Arc::new(arrow_array::ListArray::new(field, offsets, Arc::new(values), None))
     }
     fn open(name: &str, column: &ArrayRef) -> Result<Self::Reader, ColumnTypeError> {
         let mismatch = || ColumnTypeError {
@@ -175,19 +176,19 @@ macro_rules! table {
                 }, )*]
             }
 
-            fn to_batch(rows: &[Self]) -> arrow::array::RecordBatch {
+            fn to_batch(rows: &[Self]) -> arrow_array::RecordBatch {
                 $( let mut $field = <<$type as $crate::store::column::Column>::Builder as Default>::default(); )*
                 for row in rows {
                     $( $crate::store::column::Column::append(&row.$field, &mut $field); )*
                 }
                 let columns = vec![$( <$type as $crate::store::column::Column>::finish($field), )*];
                 #[allow(clippy::expect_used, reason = "columns are made from the very types that the schema names")]
-                arrow::array::RecordBatch::try_new(<Self as $crate::store::table::Table>::schema(), columns)
+                arrow_array::RecordBatch::try_new(<Self as $crate::store::table::Table>::schema(), columns)
                     .expect("columns match the schema they are made from")
             }
 
             fn from_batch(
-                batch: &arrow::array::RecordBatch,
+                batch: &arrow_array::RecordBatch,
             ) -> Result<Vec<Self>, $crate::store::table::RowError> {
                 $( let $field = $crate::store::table::open_column::<$type>(
                     batch,
@@ -232,16 +233,16 @@ macro_rules! element {
                 }, )*]
             }
 
-            fn to_struct(elements: &[&Self]) -> arrow::array::StructArray {
+            fn to_struct(elements: &[&Self]) -> arrow_array::StructArray {
                 $( let mut $field = <<$type as $crate::store::column::Column>::Builder as Default>::default(); )*
                 for element in elements {
                     $( $crate::store::column::Column::append(&element.$field, &mut $field); )*
                 }
-                let fields: arrow::datatypes::Fields = <Self as $crate::store::table::Element>::fields()
+                let fields: arrow_schema::Fields = <Self as $crate::store::table::Element>::fields()
                     .into_iter()
-                    .map(|field| arrow::datatypes::Field::new(field.name, field.data_type, field.nullable))
+                    .map(|field| arrow_schema::Field::new(field.name, field.data_type, field.nullable))
                     .collect();
-                arrow::array::StructArray::new(
+                arrow_array::StructArray::new(
                     fields,
                     vec![$( <$type as $crate::store::column::Column>::finish($field), )*],
                     None,
@@ -249,10 +250,10 @@ macro_rules! element {
             }
 
             fn from_struct(
-                array: &arrow::array::StructArray,
+                array: &arrow_array::StructArray,
             ) -> Result<Vec<Self>, $crate::store::column::ColumnTypeError> {
                 $( let $field = $crate::store::table::open_field::<$type>(array, stringify!($field))?; )*
-                Ok((0..arrow::array::Array::len(array))
+                Ok((0..arrow_array::Array::len(array))
                     .map(|index| Self {
                         $( $field: <$type as $crate::store::column::Column>::get(&$field, index), )*
                     })
@@ -277,7 +278,7 @@ pub fn open_column<T: Column>(
     let column = match batch.column_by_name(name) {
         Some(column) => column,
         None if T::NULLABLE => {
-            absent = arrow::array::new_null_array(&T::data_type(), batch.num_rows());
+            absent = arrow_array::new_null_array(&T::data_type(), batch.num_rows());
             &absent
         }
         None => return Err(RowError::MissingColumn { table, column: name }),

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use arrow::array::{
-    ArrayRef, BooleanArray, Int32Array, Int64Array, ListArray, RecordBatch, StringDictionaryBuilder,
-    StructArray,
-};
-use arrow::buffer::OffsetBuffer;
-use arrow::datatypes::{DataType, Field, Int32Type};
+use arrow_array::builder::StringDictionaryBuilder;
+use arrow_array::types::Int32Type;
+use arrow_array::{ArrayRef, BooleanArray, Int32Array, Int64Array, ListArray, RecordBatch, StructArray};
+use arrow_buffer::OffsetBuffer;
+use arrow_schema::{DataType, Field};
 use gtrace::store::Table;
 
 /// Random words, taken one after the other and from the beginning again.

@@ -98,7 +98,9 @@ mod tests {
         Message::at_end_of(&mut bytes).uint(1, 150).string(2, "testing");
         assert_eq!(bytes, b"\x08\x96\x01\x12\x07testing");
         bytes.clear();
-        Message::at_end_of(&mut bytes).message(3, |inner| drop(inner.uint(1, 150)));
+        Message::at_end_of(&mut bytes).message(3, |inner| {
+            inner.uint(1, 150);
+        });
         assert_eq!(bytes, b"\x1a\x03\x08\x96\x01");
         bytes.clear();
         Message::at_end_of(&mut bytes).int(1, -2).fixed64(47, 1);
@@ -109,7 +111,9 @@ mod tests {
         #[test]
         fn lengths_of_messages_are_right(text in prop::collection::vec(any::<u8>(), 0..40_000), before in any::<u8>()) {
             let mut bytes = vec![before];
-            Message::at_end_of(&mut bytes).message(5, |inner| drop(inner.bytes(6, &text))).uint(7, 8);
+            Message::at_end_of(&mut bytes).message(5, |inner| {
+                    inner.bytes(6, &text);
+                }).uint(7, 8);
             let (tag, rest) = varint(&bytes[1..]);
             let (length, rest) = varint(rest);
             let (inner, after) = rest.split_at(length as usize);
