@@ -96,7 +96,8 @@ mod tests {
         // Opened for reading only.
         let file = tempfile::NamedTempFile::new().expect("a temporary file");
         let mut out = Background::begin(File::open(file.path()).expect("it opens")).expect("a thread");
-        let done = (0..10).try_for_each(|_| out.write_all(&[0; BLOCK])).and_then(|()| out.finish().map(drop));
+        let done =
+            (0..10).try_for_each(|_| out.write_all(&vec![0; BLOCK])).and_then(|()| out.finish().map(drop));
         assert_eq!(done.expect_err("it cannot be written").raw_os_error(), Some(9));
     }
 }

@@ -11,8 +11,8 @@ use gtrace::event::{
 };
 use gtrace::store::meta::{GpuInfo, Meta};
 use gtrace::store::schema::{
-    BlockIo, ClockSample, CudaApi, CudaOverhead, CudaSync, Evidence, Gap, GapSegment, GpuOp, Hop, Loss,
-    OffCpu, Process, Syscall, SyscallCount, Thread,
+    BlockIo, ClockSample, Collective, CudaApi, CudaOverhead, CudaSync, Evidence, Gap, GapSegment, GpuOp, Hop,
+    Loss, Marker, OffCpu, Process, Syscall, SyscallCount, Thread,
 };
 use gtrace::store::{Bundle, BundleWriter};
 
@@ -54,6 +54,7 @@ pub fn write(dir: &Path) -> Bundle {
     who(&mut writer);
     gpu(&mut writer);
     host(&mut writer);
+    imported(&mut writer);
     analysis(&mut writer);
     writer.finish(meta).unwrap();
     Bundle::open(dir).unwrap()
@@ -180,6 +181,35 @@ fn off_cpu(id: i64, tid: i32, off: i64, woken: i64, on: i64) -> OffCpu {
         others_ns: DurationNs(0),
         idle_ns: DurationNs(0),
     }
+}
+
+/// What only imported recordings have.
+fn imported(writer: &mut BundleWriter) {
+    writer.push(Marker {
+        id: RowId(1),
+        pid: Pid(100),
+        tid: Tid(100),
+        domain: "annotation".into(),
+        name: "step".into(),
+        start_ns: at(10),
+        end_ns: at(990),
+    });
+    writer.push(Collective {
+        op_id: OpId(1),
+        pid: Pid(100),
+        device: DeviceId(0),
+        stream: StreamId(7),
+        op: "all_reduce".into(),
+        communicator: text("0x1"),
+        rank: Some(0),
+        ranks: Some(2),
+        sequence: 0,
+        count: Some(1024),
+        data_type: text("f32"),
+        bytes: Some(4096),
+        start_ns: at(10),
+        end_ns: at(20),
+    });
 }
 
 fn host(writer: &mut BundleWriter) {

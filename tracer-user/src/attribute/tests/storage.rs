@@ -38,8 +38,8 @@ fn a_read_whose_request_was_not_seen_to_end_is_inferred() {
     };
     assert_eq!(told("uninterruptible", "pread64"), ["1100-2900 storage.read.device /data/a (inferred)"]);
     // What a signal could end, or is no read, may be anything.
-    assert_eq!(told("interruptible", "pread64"), ["1100-2900 unknown.no_waker /data/a"]);
-    assert_eq!(told("uninterruptible", "ioctl"), ["1100-2900 unknown.no_waker /data/a"]);
+    assert_eq!(told("interruptible", "pread64"), ["1100-2900 unknown.no_waker pread64"]);
+    assert_eq!(told("uninterruptible", "ioctl"), ["1100-2900 unknown.no_waker ioctl"]);
 }
 
 #[test]
