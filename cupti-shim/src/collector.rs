@@ -29,6 +29,8 @@ pub struct Collector {
     pub pid: u32,
     /// Whether anything may be done. Cleared for ever in a forked child and after the end.
     pub armed: AtomicBool,
+    /// The recorder's last flush is under way: records without times are of work that is not over, and no defect.
+    pub last_flush: AtomicBool,
     /// Buffers that came back with records in them: only then CUPTI's own clock is the records'.
     pub completed: AtomicU64,
 }
@@ -49,6 +51,7 @@ impl Collector {
             names: Names::new(),
             pid: std::process::id(),
             armed: AtomicBool::new(true),
+            last_flush: AtomicBool::new(false),
             completed: AtomicU64::new(0),
         })
     }

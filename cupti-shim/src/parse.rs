@@ -146,6 +146,7 @@ impl Collector {
         let times = (raw.u64(start), raw.u64(end));
         match fault(times.0, times.1) {
             None => Some(times),
+            Some(InvalidReason::Untimed | InvalidReason::Unfinished) if self.last_flush.load(Relaxed) => None,
             Some(reason) => {
                 self.invalid(raw.u32(0), reason, times, correlation);
                 None

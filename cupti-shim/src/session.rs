@@ -132,6 +132,14 @@ impl Session {
         header.flushes.fetch_add(1, Release);
     }
 
+    /// The recorder's last: what is not complete as well. A buffer that always holds some work under way, because the
+    /// device never pauses, would else never come. What is under way is not delivered again, so only now.
+    pub fn last_flush(&self, collector: &Collector) {
+        collector.last_flush.store(true, Relaxed);
+        self.flush(collector, true);
+        collector.last_flush.store(false, Relaxed);
+    }
+
     /// Writes a reading of CLOCK_REALTIME, and of CUPTI's clock once a buffer has come back: before that it may still be
     /// another one.
     pub fn read_clocks(&self, collector: &Collector) {

@@ -61,6 +61,8 @@ pub struct Worker {
     reader: Reader,
     clocks_ns: u64,
     retry_ns: u64,
+    /// Last flushes that recorders have asked for so far.
+    flush_requests: u64,
 }
 
 /// The recorder, as far as the ring's head tells.
@@ -92,7 +94,8 @@ impl Worker {
     ) -> Self {
         let now = clock::monotonic_ns();
         let reader = Reader { token: 0, beats: 0, since_ns: now };
-        Self { ring, collector, session, loaded_ns: now, reader, clocks_ns: 0, retry_ns: now }
+        let flush_requests = ring.header().reader.flush_requests.load(Acquire);
+        Self { ring, collector, session, loaded_ns: now, reader, clocks_ns: 0, retry_ns: now, flush_requests }
     }
 
     /// Starts its thread, with all signals blocked: the program's handlers must not run on it.
@@ -159,7 +162,13 @@ impl Worker {
             (None, _) => {}
         }
         let (Some(session), Some(collector)) = (&self.session, self.collector) else { return };
-        session.flush(collector, false);
+        let requests = header.reader.flush_requests.load(Acquire);
+        if requests == self.flush_requests {
+            session.flush(collector, false);
+        } else {
+            session.last_flush(collector);
+        }
+        self.flush_requests = requests;
         if now - self.clocks_ns >= CLOCKS_EVERY_NS {
             self.clocks_ns = now;
             session.read_clocks(collector);

@@ -148,7 +148,7 @@ pub struct ReaderPart {
     pub beats: AtomicU64,
     /// How many readers there have been.
     pub readers: AtomicU64,
-    /// Grows when the reader wants a flush now.
+    /// Grows when the reader wants its last flush now, that of records of work under way as well.
     pub flush_requests: AtomicU64,
     /// How many CUDA graphs the process launched while the reader watched it, before its token was there.
     pub graph_launches: AtomicU64,

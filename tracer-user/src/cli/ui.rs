@@ -93,14 +93,14 @@ impl Ui {
     /// Says what is being done, unless `--quiet`.
     pub fn say(&self, line: &str) {
         if self.volume >= 0 {
-            self.line(line);
+            self.line(&escape_line(line));
         }
     }
 
     /// Says a detail, with `-v`.
     pub fn detail(&self, line: &str) {
         if self.volume > 0 {
-            self.line(line);
+            self.line(&escape_line(line));
         }
     }
 

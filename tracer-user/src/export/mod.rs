@@ -28,6 +28,7 @@ mod text;
 mod tracks;
 
 use std::fs::{File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::io::Write;
 use std::path::Path;
 
@@ -76,19 +77,23 @@ pub struct Summary {
     pub choice: String,
 }
 
-/// Exports to a file. It gets its name only when it is whole; a file of that name is replaced.
+/// Exports to a new file, which only its owner may read, as the recording. It gets its name only when it is whole.
 ///
 /// # Errors
-/// The bundle cannot be read, the file cannot be written, or nothing fits into [`Options::max_bytes`].
+/// The bundle cannot be read, there is something of that name already, the file cannot be written, or nothing fits into [`Options::max_bytes`].
 pub fn export_to_file(bundle: &Bundle, path: &Path, options: &Options) -> Result<Summary, ExportError> {
     let failed = |source| ExportError::Write { path: path.to_owned(), source };
     let name = path.file_name().ok_or_else(|| failed(std::io::ErrorKind::IsADirectory.into()))?;
+    // Whatever it is: a link, a device or a part of the recording as well.
+    if path.symlink_metadata().is_ok() {
+        return Err(failed(std::io::ErrorKind::AlreadyExists.into()));
+    }
     let mut temporary = std::ffi::OsString::from(".");
     temporary.push(name);
     temporary.push(format!(".{}.tmp", std::process::id()));
     let temporary = path.with_file_name(temporary);
     // Created new, so that no link in a shared folder leads it elsewhere.
-    let file = OpenOptions::new().write(true).create_new(true).open(&temporary).map_err(failed)?;
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary).map_err(failed)?;
     let done =
         export_to(bundle, file, options).map_err(|error| error.in_file(path)).and_then(|(summary, file)| {
             file.sync_all().and_then(|()| std::fs::rename(&temporary, path)).map_err(failed)?;

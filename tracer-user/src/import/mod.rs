@@ -70,7 +70,8 @@ pub fn import_file(path: &Path, output: &Path) -> Result<Imported, ImportError> 
         gtrace_version: env!("CARGO_PKG_VERSION").into(),
         mode: "import".into(),
         command: vec![path.file_name().unwrap_or(OsStr::new("")).to_string_lossy().into_owned()],
-        ended: "imported".into(),
+        // Until it is whole.
+        ended: "running".into(),
         ..Meta::default()
     };
     let mut tables = Tables::create(output, meta.clone())?;

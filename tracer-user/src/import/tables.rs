@@ -248,6 +248,7 @@ impl Tables {
     /// It could not be written.
     pub fn finish(mut self, mut meta: Meta, rank: Option<i32>) -> Result<Meta, ImportError> {
         let recording = self.span.unwrap_or_default();
+        "imported".clone_into(&mut meta.ended);
         meta.started_ns = recording.start.0;
         meta.ended_ns = Some(recording.end.0);
         meta.root_pid = meta.root_pid.or(self.gpu_process.map(|pid| pid.0));

@@ -95,7 +95,7 @@ impl Session {
             next_second: MonoNs(started.0 + SECOND_NS),
             next_snapshot: started,
             malformed: 0,
-            pressed: false,
+            pressed: true,
             behind: false,
             rescanned: false,
             cpu_before: clocks::own_cpu_ns(),
@@ -158,7 +158,12 @@ impl Session {
         if self.behind && !self.pressed {
             self.pressed = true;
             priority::take_share();
-        } else if !self.behind && taken < AT_EASE && self.pressed && self.ledger.lost_events() == 0 {
+        } else if self.pressed
+            && self.rescanned
+            && !self.behind
+            && taken < AT_EASE
+            && self.ledger.lost_events() == 0
+        {
             self.pressed = false;
             priority::yield_to_others();
         }
