@@ -28,8 +28,8 @@ mod text;
 mod tracks;
 
 use std::fs::{File, OpenOptions};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use crate::event::{GapId, MonoNs};
@@ -93,7 +93,8 @@ pub fn export_to_file(bundle: &Bundle, path: &Path, options: &Options) -> Result
     temporary.push(format!(".{}.tmp", std::process::id()));
     let temporary = path.with_file_name(temporary);
     // Created new, so that no link in a shared folder leads it elsewhere.
-    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary).map_err(failed)?;
+    let file =
+        OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary).map_err(failed)?;
     let done =
         export_to(bundle, file, options).map_err(|error| error.in_file(path)).and_then(|(summary, file)| {
             file.sync_all().and_then(|()| std::fs::rename(&temporary, path)).map_err(failed)?;

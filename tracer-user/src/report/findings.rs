@@ -12,6 +12,8 @@ use crate::event::DurationNs;
 
 /// Below this share of waiting there is nothing to repair.
 const HEALTHY_BELOW: f64 = 0.05;
+/// Share of events lost or refused from which a recording without much waiting says nothing.
+const TOO_MUCH_LOST: f64 = 0.05;
 /// From this share of the gap time on, unknown time makes the rest doubtful.
 const DOUBTFUL_FROM: f64 = 0.5;
 /// A cause with less of the gap time gets no advice.
@@ -40,9 +42,33 @@ pub fn percent(part: i64, whole: i64) -> String {
     }
 }
 
-/// The answer.
+/// The answer. `lost`: events lost or refused, of how many in all.
 #[must_use]
-pub fn verdict(devices: &[Device], totals: &Totals, causes: &[Cause], gpu_missing: Option<&str>) -> Verdict {
+pub fn verdict(
+    devices: &[Device],
+    totals: &Totals,
+    causes: &[Cause],
+    gpu_missing: Option<&str>,
+    (lost, all): (i64, i64),
+) -> Verdict {
+    let verdict = verdict_of_what_is_there(devices, totals, causes, gpu_missing);
+    // What is not there cannot be well.
+    if verdict.state == "waiting" || gpu_missing.is_some() || share(lost, all) < TOO_MUCH_LOST {
+        return verdict;
+    }
+    let lost = percent(lost, all);
+    Verdict {
+        state: "unknown",
+        says: format!("Nothing can be said: {lost} of the events were lost or refused (see below)."),
+    }
+}
+
+fn verdict_of_what_is_there(
+    devices: &[Device],
+    totals: &Totals,
+    causes: &[Cause],
+    gpu_missing: Option<&str>,
+) -> Verdict {
     if totals.window_ns == 0 {
         let says = match gpu_missing {
             Some(why) => format!("Nothing is known of the GPU: {why}."),

@@ -79,12 +79,15 @@ pub fn report(bundle: &Bundle, progress: &dyn Fn(u64)) -> Result<Report, StoreEr
     let mut peers = ledger.objects(|cause| is_prefix("net", cause));
     files.truncate(MOST_NAMED);
     peers.truncate(MOST_NAMED);
+    let trust = trust::trust(meta, losses, &causes, ledger.confidence(), ledger.uncovered());
+    let lost: i64 = trust.losses.iter().map(|loss| loss.count).sum();
+    let lost = (lost, trust.events as i64 + lost);
     Ok(Report {
         format: "gtrace.report",
         version: VERSION,
-        verdict: findings::verdict(&devices, &totals, &causes, trust::gpu_missing(meta).as_deref()),
+        verdict: findings::verdict(&devices, &totals, &causes, trust::gpu_missing(meta).as_deref(), lost),
         advice: findings::advice(&causes, &enablers, &totals, &names, &recording),
-        trust: trust::trust(meta, losses, &causes, ledger.confidence(), ledger.uncovered()),
+        trust,
         recording,
         devices,
         totals,
