@@ -53,7 +53,8 @@ pub fn verdict(
 ) -> Verdict {
     let verdict = verdict_of_what_is_there(devices, totals, causes, gpu_missing);
     // What is not there cannot be well.
-    if verdict.state == "waiting" || gpu_missing.is_some() || share(lost, all) < TOO_MUCH_LOST {
+    let says_well = matches!(verdict.state, "healthy" | "no_gpu_work") && gpu_missing.is_none();
+    if !says_well || share(lost, all) < TOO_MUCH_LOST {
         return verdict;
     }
     let lost = percent(lost, all);

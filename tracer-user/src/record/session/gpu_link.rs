@@ -91,6 +91,8 @@ impl GpuLink {
         let (known, new): (Vec<Pid>, Vec<Pid>) = due.into_iter().partition(|pid| self.cuda.contains(pid));
         for pid in known {
             injector.enter(pid);
+            // Its memfd is reported, too; but without it nothing comes at all.
+            self.side.scan([pid]);
         }
         if !new.is_empty() {
             self.watch = Some(Watch::begin(new, probes));

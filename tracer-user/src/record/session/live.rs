@@ -31,6 +31,8 @@ const AT_EASE: usize = 15_000;
 const BATCH: usize = 8_192;
 /// Losses and counts are taken so often.
 const SECOND_NS: i64 = 1_000_000_000;
+/// Rings are looked for once more after so long.
+const EARLY_NS: i64 = 200_000_000;
 /// The living processes and threads are written so often, for the case that the recorder is killed.
 const SNAPSHOT_NS: i64 = 5 * SECOND_NS;
 
@@ -49,6 +51,7 @@ pub struct Session {
     next_second: MonoNs,
     next_snapshot: MonoNs,
     malformed: u64,
+    looked_early: bool,
     /// The recorder takes an ordinary share of the CPUs for now.
     pressed: bool,
     /// The last drain did not come to the ring's end.
@@ -95,6 +98,7 @@ impl Session {
             next_second: MonoNs(started.0 + SECOND_NS),
             next_snapshot: started,
             malformed: 0,
+            looked_early: false,
             pressed: true,
             behind: false,
             rescanned: false,
@@ -114,6 +118,11 @@ impl Session {
             let memfds = self.assembler.take_memfds();
             self.gpu.drain(&memfds, self.assembler.tree_mut(), &mut self.writer, notify);
             let now = clocks::monotonic();
+            if !self.looked_early && (self.next_second - now).0 < SECOND_NS - EARLY_NS {
+                // A short command may be over before the first second is.
+                self.looked_early = true;
+                self.gpu.scan(self.assembler.tree());
+            }
             if now >= self.next_second {
                 self.each_second(now);
             }
