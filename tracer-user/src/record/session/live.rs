@@ -51,12 +51,12 @@ pub struct Session {
     next_second: MonoNs,
     next_snapshot: MonoNs,
     malformed: u64,
-    looked_early: bool,
     /// The recorder takes an ordinary share of the CPUs for now.
     pressed: bool,
     /// The last drain did not come to the ring's end.
     behind: bool,
-    rescanned: bool,
+    /// How often rings were looked for again: once early, once after a second.
+    looks: u8,
     /// CPU time taken before recording began.
     cpu_before: i64,
 }
@@ -98,10 +98,9 @@ impl Session {
             next_second: MonoNs(started.0 + SECOND_NS),
             next_snapshot: started,
             malformed: 0,
-            looked_early: false,
             pressed: true,
             behind: false,
-            rescanned: false,
+            looks: 0,
             cpu_before: clocks::own_cpu_ns(),
         }
     }
@@ -118,9 +117,9 @@ impl Session {
             let memfds = self.assembler.take_memfds();
             self.gpu.drain(&memfds, self.assembler.tree_mut(), &mut self.writer, notify);
             let now = clocks::monotonic();
-            if !self.looked_early && (self.next_second - now).0 < SECOND_NS - EARLY_NS {
+            if self.looks == 0 && (self.next_second - now).0 < SECOND_NS - EARLY_NS {
                 // A short command may be over before the first second is.
-                self.looked_early = true;
+                self.looks = 1;
                 self.gpu.scan(self.assembler.tree());
             }
             if now >= self.next_second {
@@ -168,7 +167,7 @@ impl Session {
             self.pressed = true;
             priority::take_share();
         } else if self.pressed
-            && self.rescanned
+            && self.looks > 0
             && !self.behind
             && taken < AT_EASE
             && self.ledger.lost_events() == 0
@@ -189,8 +188,8 @@ impl Session {
         if let Ok(counts) = self.probes.take_syscall_counts() {
             self.writer.append(counts.iter().map(|(key, value)| syscall_count_row(key, value)).collect());
         }
-        if !self.rescanned {
-            self.rescanned = true;
+        if self.looks < 2 {
+            self.looks = 2;
             self.gpu.scan(self.assembler.tree());
         }
         self.gpu.inject(self.assembler.tree(), now, &mut self.probes);
