@@ -38,7 +38,7 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<ExitCode> {
     let cases = select(&args.scenarios)?;
     let length = if args.quick {
-        Length { rounds: 15, attach_ms: 2_000 }
+        Length { rounds: 30, attach_ms: 2_000 }
     } else {
         Length { rounds: 60, attach_ms: 3_000 }
     };

@@ -98,7 +98,7 @@ impl Session {
             next_second: MonoNs(started.0 + SECOND_NS),
             next_snapshot: started,
             malformed: 0,
-            pressed: true,
+            pressed: false,
             behind: false,
             looks: 0,
             cpu_before: clocks::own_cpu_ns(),

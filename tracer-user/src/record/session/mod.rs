@@ -168,9 +168,6 @@ pub fn record(request: &Request, notify: &mut dyn FnMut(Notice)) -> Result<Recor
         probes.statuses().iter().filter(|probe| !probe.attached).map(|probe| probe.name.clone()).collect();
     priority::yield_to_others();
     let mut writer = BundleWriter::create(&output, meta, request.owner)?;
-    // The store's thread gives way from the beginning, this one after the first moments: a short command's GPU side has to
-    // be found while the command lives.
-    priority::take_share();
     writer.push(clock);
     if without_room > 0 {
         writer.push(Loss {
