@@ -305,14 +305,11 @@ fn error(result: i64) -> io::Error {
 
 /// Refuses a process whose filters would kill it.
 fn check_filters(pid: Pid, tracee: &Tracee) -> Result<(), Refusal> {
-    let status = crate::record::procfs::read_bounded(format!("/proc/{pid}/status"), 64 << 10)
-        .map_err(|_| Refusal::Ended(pid))?;
-    let status = String::from_utf8_lossy(&status);
-    let mode = status.lines().find_map(|line| line.strip_prefix("Seccomp:")).map_or("0", str::trim);
-    match mode {
-        "0" => return Ok(()),
+    match target::status_field(pid, "Seccomp:").as_deref() {
+        // A kernel without filters says nothing. (A process that is gone fails at the next step.)
+        None | Some("0") => return Ok(()),
         // Strict: read, write, exit and sigreturn only.
-        "1" => return Err(Refusal::SeccompKills(pid)),
+        Some("1") => return Err(Refusal::SeccompKills(pid)),
         _ => {}
     }
     let filters = tracee.filters().map_err(|source| Refusal::SeccompUnreadable(pid, source))?;

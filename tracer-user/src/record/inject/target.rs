@@ -134,11 +134,16 @@ fn program(pid: Pid, files: &[Mapped]) -> Option<Mapped> {
     files.iter().find(|file| file.path == link).cloned()
 }
 
-/// The process that made it, if it lives.
-pub fn parent(pid: Pid) -> Option<Pid> {
+/// A line of its status, by the line's beginning. `None`: it is gone, or the kernel does not tell that.
+pub fn status_field(pid: Pid, name: &str) -> Option<String> {
     let status = read_bounded(format!("/proc/{pid}/status"), MOST_STATUS_BYTES).ok()?;
     let status = String::from_utf8_lossy(&status);
-    let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()?;
+    status.lines().find_map(|line| line.strip_prefix(name)).map(|value| value.trim().to_owned())
+}
+
+/// The process that made it, if it lives.
+pub fn parent(pid: Pid) -> Option<Pid> {
+    let parent = status_field(pid, "PPid:")?.parse().ok()?;
     (parent > 1).then_some(Pid(parent))
 }
 

@@ -56,7 +56,6 @@ pub enum Stop {
 
 /// A thread that we trace. Let go when dropped, wherever it is.
 pub struct Tracee {
-    pid: Pid,
     tid: Tid,
     memory: File,
     ended: bool,
@@ -73,7 +72,7 @@ impl Tracee {
     /// Begins to trace a thread. It runs on.
     pub fn seize(pid: Pid, tid: Tid) -> io::Result<Self> {
         let memory = OpenOptions::new().read(true).write(true).open(format!("/proc/{pid}/mem"))?;
-        let tracee = Self { pid, tid, memory, ended: false, stopped: false };
+        let tracee = Self { tid, memory, ended: false, stopped: false };
         tracee.ask(libc::PTRACE_SEIZE, ptr::null_mut(), libc::PTRACE_O_TRACESYSGOOD as *mut _)?;
         Ok(tracee)
     }
@@ -292,6 +291,5 @@ impl Drop for Tracee {
         }
         // Dead, or not stopped even now: the kernel lets it go when we end.
         let _ = self.ask(libc::PTRACE_DETACH, ptr::null_mut(), ptr::null_mut());
-        let _ = self.pid;
     }
 }

@@ -166,12 +166,7 @@ impl Session {
         if self.behind && !self.pressed {
             self.pressed = true;
             priority::take_share();
-        } else if self.pressed
-            && self.looks > 0
-            && !self.behind
-            && taken < AT_EASE
-            && self.ledger.lost_events() == 0
-        {
+        } else if self.pressed && !self.behind && taken < AT_EASE && self.ledger.lost_events() == 0 {
             self.pressed = false;
             priority::yield_to_others();
         }
