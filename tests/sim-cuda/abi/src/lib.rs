@@ -7,8 +7,12 @@
 #![no_std]
 
 pub mod cbid;
+mod collective;
 
 use core::ffi::{c_char, c_void};
+use core::sync::atomic::AtomicU32;
+
+pub use collective::{COLLECTIVE_KERNEL, COLLECTIVE_MAGIC, Cell, CollectiveArgs, CollectivePart, SLOTS};
 
 /// Asked of `cuGetExportTable` to get the [`DriverTable`]. Own number, known to no real driver.
 pub const EXPORT_TABLE_UUID: [u8; 16] = *b"gtrace-sim-cuda\x01";
@@ -38,6 +42,9 @@ pub struct DriverTable {
     pub stream_id: extern "C" fn(context: *mut c_void, stream: *mut c_void, per_thread: bool) -> u32,
     /// Correlation number of the driver call that the calling thread is in, 0 outside of one.
     pub correlation_id: extern "C" fn() -> u32,
+    /// For the simulated NCCL: from now on, whenever this word (in memory that other processes share) changes and is
+    /// woken, kernels of collectives look for their peers again. The word lives as long as the process.
+    pub watch_bell: extern "C" fn(*const AtomicU32),
 }
 
 /// What the driver tells CUPTI. Each is called without the driver's locks, except `op_done`.

@@ -8,7 +8,7 @@ use std::ffi::{CStr, CString, c_char, c_void};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use sim_abi::{OverheadKind, ResourceKind};
+use sim_abi::{COLLECTIVE_KERNEL, OverheadKind, ResourceKind};
 
 use crate::clock;
 use crate::config;
@@ -167,6 +167,17 @@ impl Function {
             // An hour at most, so that a wrong argument ends the test rather than the day.
             None => Ok(argument(params, extra)?.min(3_600_000_000_000)),
         }
+    }
+
+    /// Whether it waits for kernels of other ranks.
+    pub fn is_collective(&self) -> bool {
+        self.name.to_bytes().windows(COLLECTIVE_KERNEL.len()).any(|part| part == COLLECTIVE_KERNEL.as_bytes())
+    }
+
+    /// Its first argument, a u64.
+    #[allow(clippy::unused_self, reason = "the arguments are this function's")]
+    pub fn first_argument(&self, params: *mut *mut c_void, extra: *mut *mut c_void) -> Result<u64> {
+        argument(params, extra)
     }
 
     /// Loads it, if this is its first launch.

@@ -8,6 +8,7 @@ use super::call::api;
 use crate::clock;
 use crate::config;
 use crate::device::channel::Work;
+use crate::device::rendezvous::Rendezvous;
 use crate::error::{self, Result};
 use crate::module::FUNCTIONS;
 use crate::stream;
@@ -46,7 +47,11 @@ fn launch(
     if empty || threads.is_none_or(|threads| threads > 1024) {
         return Err(error::INVALID_VALUE);
     }
-    let duration = function.duration(params, extra)?;
+    let work = if function.is_collective() {
+        Work::Collective(Rendezvous::read(function.first_argument(params, extra)?)?)
+    } else {
+        Work::Kernel { duration: function.duration(params, extra)?, data: None }
+    };
     function.ensure_loaded();
     let info = OpInfo {
         name: function.name.as_ptr(),
@@ -55,7 +60,7 @@ fn launch(
         shared: shape.shared,
         ..submit::describe(OpKind::Kernel, &stream)
     };
-    submit::submit(&stream, Work::Kernel { duration, data: None }, Some(info));
+    submit::submit(&stream, work, Some(info));
     clock::spin_until(start + config::get().launch_ns);
     Ok(())
 }

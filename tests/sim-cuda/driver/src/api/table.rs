@@ -1,6 +1,7 @@
 //! The private table that the simulated CUPTI works with.
 
 use std::ffi::c_void;
+use std::sync::atomic::AtomicU32;
 
 use sim_abi::{ContextInfo, DeviceInfo, DriverTable, StreamInfo};
 
@@ -8,6 +9,7 @@ use crate::clock;
 use crate::config;
 use crate::context::{self, CONTEXTS};
 use crate::device::machine;
+use crate::device::threads;
 use crate::hook;
 use crate::stream::{self, PerThreadDefault, STREAMS};
 
@@ -24,7 +26,15 @@ pub static TABLE: DriverTable = DriverTable {
     context_id,
     stream_id,
     correlation_id: hook::correlation_id,
+    watch_bell,
 };
+
+extern "C" fn watch_bell(bell: *const AtomicU32) {
+    // SAFETY: by the table's contract a word that lives as long as the process, or null.
+    if let Some(bell) = unsafe { bell.as_ref() } {
+        threads::watch_bell(bell);
+    }
+}
 
 extern "C" fn advance() {
     machine::lock().advance();

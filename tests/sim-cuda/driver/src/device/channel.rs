@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::device::data::DataJob;
+use crate::device::rendezvous::Rendezvous;
 use crate::hook;
 
 /// Names a channel for the life of the process; never used again.
@@ -61,6 +62,8 @@ pub enum Work {
         /// Effect on memory.
         data: Option<DataJob>,
     },
+    /// Runs in a compute slot until its peers have come and the bytes have moved.
+    Collective(Arc<Rendezvous>),
     /// Runs on a copy engine.
     Copy {
         /// Which.
@@ -86,19 +89,22 @@ impl Work {
     pub fn duration(&self) -> u64 {
         match self {
             Work::Kernel { duration, .. } | Work::Copy { duration, .. } => *duration,
+            // At the least.
+            Work::Collective(rendezvous) => rendezvous.transfer_ns,
             Work::Marker { .. } | Work::Host(_) => 0,
         }
     }
 
     /// Whether it occupies an engine of the device.
     pub fn is_device_work(&self) -> bool {
-        matches!(self, Work::Kernel { .. } | Work::Copy { .. })
+        matches!(self, Work::Kernel { .. } | Work::Collective(_) | Work::Copy { .. })
     }
 
     /// Whether the host has to act when it starts, so that the scheduler has to be awake then.
     pub fn needs_host(&self) -> bool {
         match self {
-            Work::Host(_) => true,
+            // Its peers hear of its start from the process.
+            Work::Host(_) | Work::Collective(_) => true,
             Work::Copy { data: Some(job), .. } | Work::Kernel { data: Some(job), .. } => job.is_large(),
             _ => false,
         }
@@ -163,6 +169,8 @@ pub enum State {
     AwaitEngine,
     /// It runs until then.
     Running(u64),
+    /// A collective runs, and not all of its peers do.
+    AwaitPeers,
     /// A host function runs, or is about to.
     AwaitHost,
 }

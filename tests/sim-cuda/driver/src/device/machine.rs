@@ -9,6 +9,7 @@ use crate::clock;
 use crate::config;
 use crate::device::channel::{Channel, ChannelKey, CopyEngine, GraphSpan, HostCall, Mark, Op, State, Work};
 use crate::device::data::PLANE;
+use crate::device::rendezvous::Arrival;
 use crate::device::threads;
 use crate::device::wait::Waiter;
 use crate::hook;
@@ -68,6 +69,8 @@ pub struct Machine {
     /// When the scheduler thread is going to look again; 0: not before it is asked to.
     pub alarm: u64,
     engines: Vec<Engines>,
+    /// Collectives that wait for peers.
+    arrivals: Vec<(ChannelKey, Arrival)>,
     events: BinaryHeap<Reverse<(u64, u64, ChannelKey, Event)>>,
     todo: VecDeque<ChannelKey>,
     order: u64,
@@ -157,6 +160,7 @@ impl Machine {
     /// Works off all that happens up to now.
     pub fn advance(&mut self) -> u64 {
         let now = clock::now();
+        self.meet_peers();
         while let Some(Reverse((at, _, key, event))) = self.events.peek().copied() {
             if at > now {
                 break;
@@ -245,8 +249,10 @@ impl Machine {
         head.start = at;
         let data = match &mut head.work {
             Work::Kernel { data, .. } | Work::Copy { data, .. } | Work::Marker { data, .. } => data.take(),
-            Work::Host(_) => None,
+            Work::Host(_) | Work::Collective(_) => None,
         };
+        let rendezvous =
+            if let Work::Collective(rendezvous) = &head.work { Some(Arc::clone(rendezvous)) } else { None };
         let host = if let Work::Host(call) = &head.work { Some(*call) } else { None };
         let end = at + head.work.duration();
         let is_device_work = head.work.is_device_work();
@@ -258,11 +264,32 @@ impl Machine {
             channel.state = State::AwaitHost;
             let ticket = channel.ticket_at(seq);
             self.host_jobs.push_back(HostJob { mark: Mark { channel: key, seq }, call, ticket });
+        } else if let Some(rendezvous) = rendezvous {
+            channel.state = State::AwaitPeers;
+            self.arrivals.push((key, rendezvous.arrive(at)));
+            self.meet_peers();
         } else if is_device_work {
             channel.state = State::Running(end);
             self.push_event(end, key, Event::End);
         } else {
             self.finish(key, at);
+        }
+    }
+
+    /// Collectives whose peers have all started end when the bytes have moved. That can lie in the past: nobody looked
+    /// earlier.
+    fn meet_peers(&mut self) {
+        let mut met = Vec::new();
+        self.arrivals.retain(|(key, arrival)| match arrival.end() {
+            Some(end) => {
+                met.push((*key, end));
+                false
+            }
+            None => true,
+        });
+        for (key, end) in met {
+            self.set_state(key, State::Running(end));
+            self.push_event(end, key, Event::End);
         }
     }
 
@@ -277,8 +304,12 @@ impl Machine {
         let engines = &mut self.engines[device as usize];
         self.order += 1;
         match &head.work {
-            Work::Kernel { .. } if engines.kernels < config::get().concurrent_kernels => engines.kernels += 1,
-            Work::Kernel { .. } => {
+            Work::Kernel { .. } | Work::Collective(_)
+                if engines.kernels < config::get().concurrent_kernels =>
+            {
+                engines.kernels += 1;
+            }
+            Work::Kernel { .. } | Work::Collective(_) => {
                 engines.kernel_queue.push((priority, self.order, key));
                 return false;
             }
@@ -325,7 +356,7 @@ impl Machine {
             }
         }
         match &op.work {
-            Work::Kernel { .. } => {
+            Work::Kernel { .. } | Work::Collective(_) => {
                 let engines = &mut self.engines[device as usize];
                 engines.kernels -= 1;
                 let next = take_first(&mut engines.kernel_queue);

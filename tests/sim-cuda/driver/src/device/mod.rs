@@ -10,5 +10,6 @@
 pub mod channel;
 pub mod data;
 pub mod machine;
+pub mod rendezvous;
 pub mod threads;
 pub mod wait;

@@ -5,10 +5,11 @@
 //!   interrupts.
 //! - `cuda-EvtHandlr`: calls host functions, as the real driver's thread of that name does.
 //! - `sim-gpu-dma`: moves large blocks of data (`data`).
+//! - `sim-gpu-link`: hears, for each communicator of the simulated NCCL, that kernels of all ranks have started.
 //!
 //! All have their signals blocked, so that a program's signal handlers never run in them.
 
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -83,6 +84,26 @@ pub fn data_moved() {
     if !machine.waiters.is_empty() {
         wake_scheduler(&mut machine, 1);
     }
+}
+
+/// Starts to listen to a bell: a word in memory that the ranks of a communicator share.
+pub fn watch_bell(bell: &'static AtomicU32) {
+    spawn("sim-gpu-link", move || {
+        let mut seen = 0;
+        loop {
+            let now = bell.load(Ordering::Acquire);
+            if now == seen {
+                // SAFETY: an address that lives as long as the process and a number; no time limit.
+                unsafe { libc::syscall(libc::SYS_futex, bell.as_ptr(), libc::FUTEX_WAIT, seen, 0usize) };
+                continue;
+            }
+            seen = now;
+            let mut machine = machine::lock();
+            machine.advance();
+            // What follows in the streams has times now, and waiters may be free.
+            wake_scheduler(&mut machine, 1);
+        }
+    });
 }
 
 /// Host functions are due. Called under the machine's lock.

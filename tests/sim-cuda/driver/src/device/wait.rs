@@ -128,7 +128,7 @@ impl Machine {
         let gap = config::get().kernel_gap_ns;
         let (mut at, running) = match channel.state {
             State::Running(end) => (end, true),
-            State::AwaitHost => return u64::MAX,
+            State::AwaitHost | State::AwaitPeers => return u64::MAX,
             State::AwaitReady(ready) => (ready, false),
             State::AwaitDep(dep) if depth < 16 => (self.reach(dep, now, true, depth + 1).max(now), false),
             State::AwaitEngine => (self.engine_bound(channel.device, &head.work, now), false),
@@ -151,7 +151,7 @@ impl Machine {
     fn engine_bound(&self, device: u32, work: &Work, now: u64) -> u64 {
         let same = |other: &Work| match (work, other) {
             (Work::Copy { engine: a, .. }, Work::Copy { engine: b, .. }) => a == b,
-            (Work::Kernel { .. }, Work::Kernel { .. }) => true,
+            (Work::Kernel { .. } | Work::Collective(_), Work::Kernel { .. } | Work::Collective(_)) => true,
             _ => false,
         };
         self.channels
