@@ -49,6 +49,7 @@ pub fn read_timeline(bundle: &Bundle, advance: &dyn Fn(u64)) -> Result<Timeline,
     unordered(bundle, advance, |row| builder.syscall(row))?;
     unordered(bundle, advance, |row| builder.block_io(row))?;
     each(bundle, advance, |row| builder.loss(row))?;
+    bundle.missing()?.iter().for_each(|loss| builder.loss(loss));
     Ok(builder.finish())
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 
-use super::{ExitStatus, Failure, Result, Ui, parse_bytes};
+use super::{ExitStatus, Failure, Result, Ui, Unfinished, parse_bytes};
 use crate::event::GapId;
 use crate::export::{self, ExportError, Format, Options, Summary};
 use crate::store::Bundle;
@@ -79,6 +79,7 @@ pub fn run(args: &ExportArgs, ui: &Ui) -> Result<ExitStatus> {
     };
     let progress = ui.progress(&format!("exporting to {}", output.display()), None);
     progress.advance(0);
+    let _unfinished = export::unfinished_name(&output).as_deref().and_then(Unfinished::at);
     let summary = export::export_to_file(&bundle, &output, &options)
         .map_err(|error| Failure::new(&what).because(error.to_string()).try_this(remedy(&error)))?;
     drop(progress);

@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::analyze::AnalyzeArgs;
 use super::report::{ReportArgs, ReportFormat};
-use super::{ExitStatus, Failure, OrFail as _, Result, Ui, analyze, report};
+use super::{ExitStatus, Failure, OrFail as _, Result, Ui, Unfinished, analyze, report};
 use crate::collective::match_ranks;
 use crate::event::DurationNs;
 use crate::import::{ImportError, Imported, import_file};
@@ -40,7 +40,9 @@ pub fn run(args: &ImportArgs, ui: &Ui) -> Result<ExitStatus> {
     match args.files.as_slice() {
         [file] => {
             let output = args.output.clone().unwrap_or_else(|| default_output(file));
+            let unfinished = Unfinished::at(&output);
             let imported = import(file, &output, ui)?;
+            drop(unfinished);
             let status = say(&imported, ui);
             if !args.no_report {
                 analyze::run(&AnalyzeArgs { bundle: output.clone() }, ui)?;
@@ -52,7 +54,7 @@ pub fn run(args: &ImportArgs, ui: &Ui) -> Result<ExitStatus> {
     }
 }
 
-/// Several files, one a rank.
+/// Several files, one a rank. One that cannot be imported is named and left out: the others took their time.
 fn import_ranks(files: &[PathBuf], args: &ImportArgs, ui: &Ui) -> Result<ExitStatus> {
     let Some(output) = &args.output else {
         return Err(Failure::new("several files need a folder for their recordings")
@@ -67,34 +69,68 @@ fn import_ranks(files: &[PathBuf], args: &ImportArgs, ui: &Ui) -> Result<ExitSta
     )?;
     let mut status = ExitStatus::Done;
     let mut ranks: Vec<(i32, PathBuf)> = Vec::new();
+    let mut refused = None;
     for (place, file) in files.iter().enumerate() {
-        let part = output.join(format!(".importing-{place}"));
-        let imported = import(file, &part, ui)?;
-        let rank = imported.rank.unwrap_or(place as i32);
-        if ranks.iter().any(|(other, _)| *other == rank) {
-            return Err(Failure::new(format!("cannot import {}", file.display()))
-                .because(format!("another of the files is of rank {rank}, too"))
-                .try_this("give one file a rank, of one run; import other runs into other folders")
-                .into());
+        match import_rank(file, place, output, &ranks, ui) {
+            Ok((rank, bundle, how)) => {
+                if how != ExitStatus::Done {
+                    status = ExitStatus::Incomplete;
+                }
+                if !args.no_report {
+                    analyze::run(&AnalyzeArgs { bundle: bundle.clone() }, ui)?;
+                }
+                ranks.push((rank, bundle));
+            }
+            Err(error) => {
+                ui.warn(&format!("left out: {error:#}"));
+                refused = Some(error);
+            }
         }
-        let bundle = output.join(format!("rank={rank}"));
-        std::fs::rename(&part, &bundle).or_fail(
-            format!("cannot name the recording {}", bundle.display()),
-            "look at the folder's permissions",
-        )?;
-        if say(&Imported { output: bundle.clone(), ..imported }, ui) != ExitStatus::Done {
-            status = ExitStatus::Incomplete;
-        }
-        if !args.no_report {
-            analyze::run(&AnalyzeArgs { bundle: bundle.clone() }, ui)?;
-        }
-        ranks.push((rank, bundle));
+    }
+    if let (true, Some(error)) = (ranks.is_empty(), refused.take()) {
+        // Made by this call, and empty.
+        let _ = std::fs::remove_dir(output);
+        return Err(error);
+    }
+    if ranks.len() < files.len() {
+        status = ExitStatus::Incomplete;
+        let missing = files.len() - ranks.len();
+        ui.warn(&format!("{missing} of {} files are not in {}", files.len(), output.display()));
     }
     ranks.sort();
     if !args.no_report {
         ui.print(&ranks_table(&ranks)?)?;
     }
     Ok(status)
+}
+
+/// One of several files: its rank, its recording and how it went.
+fn import_rank(
+    file: &Path,
+    place: usize,
+    output: &Path,
+    others: &[(i32, PathBuf)],
+    ui: &Ui,
+) -> Result<(i32, PathBuf, ExitStatus)> {
+    let part = output.join(format!(".importing-{place}"));
+    let _unfinished = Unfinished::at(&part);
+    let imported = import(file, &part, ui)?;
+    let rank = imported.rank.unwrap_or(place as i32);
+    if others.iter().any(|(other, _)| *other == rank) {
+        // Best effort: the error at hand says more.
+        let _ = std::fs::remove_dir_all(&part);
+        return Err(Failure::new(format!("cannot import {}", file.display()))
+            .because(format!("another of the files is of rank {rank}, too"))
+            .try_this("give one file a rank, of one run; import other runs into other folders")
+            .into());
+    }
+    let bundle = output.join(format!("rank={rank}"));
+    std::fs::rename(&part, &bundle).or_fail(
+        format!("cannot name the recording {}", bundle.display()),
+        "look at the folder's permissions",
+    )?;
+    let status = say(&Imported { output: bundle.clone(), ..imported }, ui);
+    Ok((rank, bundle, status))
 }
 
 /// What each rank's devices did, and who waited for whom.

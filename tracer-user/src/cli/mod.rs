@@ -4,6 +4,7 @@
 mod exit;
 mod failure;
 mod ui;
+mod unfinished;
 mod value;
 
 pub mod analyze;
@@ -27,6 +28,7 @@ use clap::{Args, Parser, Subcommand};
 pub use exit::ExitStatus;
 pub use failure::{Failure, OrFail};
 pub use ui::{Color, Progress, Ui};
+use unfinished::Unfinished;
 pub use value::{Moment, parse_bytes, parse_duration};
 
 /// What a command returns: how it ended, or the error that ended it.

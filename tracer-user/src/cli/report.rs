@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 
 use super::{ExitStatus, Failure, OrFail as _, Result, Ui};
-use crate::report::{load, text};
+use crate::report::{json, load, text};
 use crate::store::schema::{Gap, GpuOp};
 use crate::store::{Bundle, StoreError};
 
@@ -44,7 +44,7 @@ pub fn run(args: &ReportArgs, ui: &Ui) -> Result<ExitStatus> {
     drop(progress);
     let text = match args.format {
         ReportFormat::Text => text::render(&report, ui.style()),
-        ReportFormat::Json => serde_json::to_string_pretty(&report)? + "\n",
+        ReportFormat::Json => json::pretty(&report)?,
     };
     ui.print(&text)?;
     let adds_up =

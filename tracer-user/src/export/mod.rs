@@ -30,7 +30,7 @@ mod tracks;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::event::{GapId, MonoNs};
 use crate::store::Bundle;
@@ -83,15 +83,11 @@ pub struct Summary {
 /// The bundle cannot be read, there is something of that name already, the file cannot be written, or nothing fits into [`Options::max_bytes`].
 pub fn export_to_file(bundle: &Bundle, path: &Path, options: &Options) -> Result<Summary, ExportError> {
     let failed = |source| ExportError::Write { path: path.to_owned(), source };
-    let name = path.file_name().ok_or_else(|| failed(std::io::ErrorKind::IsADirectory.into()))?;
+    let temporary = unfinished_name(path).ok_or_else(|| failed(std::io::ErrorKind::IsADirectory.into()))?;
     // Whatever it is: a link, a device or a part of the recording as well.
     if path.symlink_metadata().is_ok() {
         return Err(failed(std::io::ErrorKind::AlreadyExists.into()));
     }
-    let mut temporary = std::ffi::OsString::from(".");
-    temporary.push(name);
-    temporary.push(format!(".{}.tmp", std::process::id()));
-    let temporary = path.with_file_name(temporary);
     // Created new, so that no link in a shared folder leads it elsewhere.
     let file =
         OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary).map_err(failed)?;
@@ -105,6 +101,15 @@ pub fn export_to_file(bundle: &Bundle, path: &Path, options: &Options) -> Result
         let _ = std::fs::remove_file(&temporary);
     }
     done
+}
+
+/// What the file `path` is called while this process writes it: `.NAME.PID.tmp` beside it. `None` if `path` names no file.
+#[must_use]
+pub fn unfinished_name(path: &Path) -> Option<PathBuf> {
+    let mut temporary = std::ffi::OsString::from(".");
+    temporary.push(path.file_name()?);
+    temporary.push(format!(".{}.tmp", std::process::id()));
+    Some(path.with_file_name(temporary))
 }
 
 fn export_to(bundle: &Bundle, file: File, options: &Options) -> Result<(Summary, File), ExportError> {

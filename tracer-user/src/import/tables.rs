@@ -20,6 +20,11 @@ const AT_ONCE: usize = 8_192;
 /// Ops that wait for the process that launched them to become known.
 const OPS_WAITING: usize = 1 << 16;
 
+/// A device's number. Traces write −1 where there is none.
+pub fn number_of_device(number: i64) -> Option<i32> {
+    i32::try_from(number).ok().filter(|&device| device >= 0)
+}
+
 /// What is known of a thread.
 #[derive(Clone, Copy, Debug)]
 struct Seen {

@@ -86,7 +86,8 @@ fn push_escaped(escaped: &mut String, character: char) {
 }
 
 /// Not a control character, not one that reorders text, and not invisible.
-fn is_harmless(character: char) -> bool {
+#[must_use]
+pub fn is_harmless(character: char) -> bool {
     if character.is_control() {
         return false;
     }

@@ -59,6 +59,7 @@ pub fn report(bundle: &Bundle, progress: &dyn Fn(u64)) -> Result<Report, StoreEr
     })?;
     let mut losses = LossTally::default();
     each::<Loss>(bundle, progress, |loss| losses.loss(&loss))?;
+    bundle.missing()?.iter().for_each(|loss| losses.loss(loss));
 
     let ended = meta.ended_ns.unwrap_or(last_event);
     let mut cpu = CpuTally::default();

@@ -12,6 +12,7 @@ pub mod explain;
 pub mod findings;
 mod gap_list;
 mod histogram;
+pub mod json;
 pub mod ledger;
 pub mod load;
 pub mod model;

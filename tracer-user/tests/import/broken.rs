@@ -254,6 +254,21 @@ fn exports_of_nsight_systems_whole_and_broken() {
     assert_eq!(came.refused("import.host"), 1);
     let came = edit("DROP TABLE CUPTI_ACTIVITY_KIND_KERNEL").unwrap();
     assert!(came.imported.meta.gpu_missing.is_some());
+    // A damaged table of names: what has none is there all the same.
+    let other = tempfile::tempdir().unwrap();
+    let mut nameless = std::fs::read(export(other.path())).unwrap();
+    let at = nameless.windows(11).position(|bytes| bytes == b"gemm<float>").expect("a kernel's name");
+    let page = at / 4096 * 4096;
+    nameless[page] = 0xff;
+    let came = import("t.sqlite", &nameless).unwrap();
+    assert!(
+        came.imported.cut.as_deref().is_some_and(|cut| cut.contains("StringIds")),
+        "{:?}",
+        came.imported.cut
+    );
+    assert_eq!(came.imported.counts.ops, 2);
+    let segments = came.bundle.read::<GapSegment>().unwrap();
+    assert!(segments.iter().all(|segment| segment.cause.as_str() == "unknown.lost_events"), "{segments:?}");
     let no_strings = edit("DROP TABLE StringIds").err().unwrap().to_string();
     assert!(no_strings.contains("no export of Nsight Systems"), "{no_strings}");
     let header_only = import("t.sqlite", &bytes[..100]).err().unwrap().to_string();

@@ -69,3 +69,73 @@ fn eight_ranks_and_who_held_them_up() {
         assert!(folder.path().join(format!("run/rank={rank}/meta.json")).is_file());
     }
 }
+
+#[test]
+fn of_several_files_the_good_ones_are_kept() {
+    let folder = in_memory();
+    let whole = document(&events());
+    let ranked = |rank: i64| whole.replacen('{', &format!("{{\"distributedInfo\": {{\"rank\": {rank}}},"), 1);
+    std::fs::write(folder.path().join("a.json"), ranked(1)).unwrap();
+    std::fs::write(folder.path().join("b.json"), "no trace").unwrap();
+    std::fs::write(folder.path().join("c.json"), ranked(1)).unwrap();
+    std::fs::write(folder.path().join("d.json"), ranked(-7)).unwrap();
+    let output = gtrace(
+        &["import", "a.json", "b.json", "c.json", "d.json", "-o", "run"],
+        &folder.path().canonicalize().unwrap(),
+    );
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(told.contains("left out: cannot import b.json"), "{told}");
+    assert!(told.contains("another of the files is of rank 1"), "{told}");
+    assert!(told.contains("2 of 4 files are not in run"), "{told}");
+    let mut names: Vec<_> = std::fs::read_dir(folder.path().join("run"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    // A rank below 0 is none: the file's place stands for it.
+    assert_eq!(names, ["rank=1", "rank=3"]);
+    let none = gtrace(&["import", "b.json", "b.json", "-o", "none"], &folder.path().canonicalize().unwrap());
+    assert_eq!(none.status.code(), Some(1), "{none:?}");
+    assert!(!folder.path().join("none").exists());
+}
+
+#[test]
+fn an_interrupted_import_leaves_nothing() {
+    use std::io::Write as _;
+    use std::os::unix::process::ExitStatusExt as _;
+
+    let folder = in_memory();
+    let pipe = folder.path().join("t.json");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let mut import = Command::new(env!("CARGO_BIN_EXE_gtrace"))
+        .args(["import", "t.json", "-o", "t.gtrace"])
+        .current_dir(folder.path())
+        .spawn()
+        .unwrap();
+    // Held open: the trace goes on.
+    let mut file = std::fs::OpenOptions::new().write(true).open(&pipe).unwrap();
+    let text = document(&events());
+    file.write_all(&text.as_bytes()[..text.len() / 2]).unwrap();
+    let output = folder.path().join("t.gtrace");
+    while !output.join("meta.json").exists() {
+        assert!(import.try_wait().unwrap().is_none(), "it ended early");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    assert!(Command::new("kill").args(["-INT", &import.id().to_string()]).status().unwrap().success());
+    assert_eq!(import.wait().unwrap().signal(), Some(2));
+    assert!(!output.exists());
+}
+
+#[test]
+fn parts_that_are_gone_are_lost_time() {
+    let folder = in_memory();
+    std::fs::write(folder.path().join("t.json"), document(&events())).unwrap();
+    assert_eq!(gtrace(&["import", "t.json"], folder.path()).status.code(), Some(0));
+    std::fs::remove_dir_all(folder.path().join("t.gtrace/markers")).unwrap();
+    let analyzed = gtrace(&["analyze", "t.gtrace"], folder.path());
+    assert_eq!(analyzed.status.code(), Some(0), "{analyzed:?}");
+    let report = stdout(&gtrace(&["report", "t.gtrace"], folder.path()));
+    assert!(report.contains("markers: parts of it are gone"), "{report}");
+    assert!(report.contains("unknown.lost_events") && !report.contains("host.data_loader"), "{report}");
+}

@@ -99,7 +99,7 @@ pub fn run(args: &DoctorArgs, ui: &Ui) -> Result<ExitStatus> {
     let text = if args.json {
         let findings =
             Findings { format: "gtrace.doctor", version: 1, can_record, can_record_gpu, checks: &checks };
-        serde_json::to_string_pretty(&findings)? + "\n"
+        crate::report::json::pretty(&findings)?
     } else {
         render(&checks, can_record, can_record_gpu, ui.style())
     };

@@ -17,7 +17,7 @@ use crate::event::{
 };
 use crate::import::correlations::Correlations;
 use crate::import::losses::Neighbours;
-use crate::import::tables::Tables;
+use crate::import::tables::{Tables, number_of_device};
 use crate::import::words::{NO_LAUNCH, NO_OP, WORDS};
 use crate::store::schema::{Collective, CudaApi, CudaOverhead, CudaSync, GpuOp, Marker};
 
@@ -140,7 +140,7 @@ impl<'a> Events<'a> {
 
     fn gpu_op(&mut self, kind: Kind, event: &Event<'_>, time: Interval) {
         let args = Args::read(event.args);
-        let Some(device) = args.device.and_then(|device| i32::try_from(device).ok()) else {
+        let Some(device) = args.device.and_then(number_of_device) else {
             let reason = format!("{}: no device", kind.name());
             return self.tables.losses.hide(INVALID, &reason, time, 1);
         };
@@ -168,7 +168,7 @@ impl<'a> Events<'a> {
             correlation_id: CorrelationId(args.correlation.unwrap_or(NO_LAUNCH)),
             graph_id: args.graph.filter(|&graph| graph != 0),
             graph_node_id: args.graph_node.filter(|&node| node != 0),
-            bytes: args.bytes,
+            bytes: args.bytes.filter(|&bytes| bytes >= 0),
             copy_kind,
             src_kind,
             dst_kind,
@@ -215,6 +215,7 @@ impl<'a> Events<'a> {
         let communicator = optional(self.tables, args.group);
         let data_type = optional(self.tables, args.data_type);
         let size = data_type.as_deref().and_then(size_of_type);
+        let elements = args.elements.filter(|&count| count >= 0);
         self.tables.collective(Collective {
             op_id,
             pid: Pid(0),
@@ -223,10 +224,10 @@ impl<'a> Events<'a> {
             op,
             communicator,
             rank: None,
-            ranks: args.group_size.and_then(|size| i32::try_from(size).ok()),
+            ranks: args.group_size.and_then(|size| i32::try_from(size).ok()).filter(|&size| size > 0),
             sequence: 0,
-            count: args.elements,
-            bytes: args.elements.zip(size).and_then(|(count, size)| count.checked_mul(size)),
+            count: elements,
+            bytes: elements.zip(size).and_then(|(count, size)| count.checked_mul(size)),
             data_type,
             start_ns: time.start,
             end_ns: time.end,

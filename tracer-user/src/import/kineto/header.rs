@@ -30,8 +30,8 @@ impl Header {
                 let info = json(value).unwrap_or_default();
                 let number =
                     |key| info.get(key).and_then(Value::as_i64).and_then(|number| i32::try_from(number).ok());
-                self.rank = number("rank");
-                self.world_size = number("world_size");
+                self.rank = number("rank").filter(|&rank| rank >= 0);
+                self.world_size = number("world_size").filter(|&size| size > 0);
             }
             b"baseTimeNanoseconds" => self.base_ns = value.integer().unwrap_or_default(),
             b"host_name" | b"hostname" | b"hostName" => self.host = decode(value.scalar()).into_owned(),

@@ -5,7 +5,7 @@ use super::names::{Meanings, without_version};
 use super::{INVALID, process_of, thread_of};
 use crate::attribute::timeline::is_collective;
 use crate::event::{ContextId, CorrelationId, DeviceId, Interval, MonoNs, OpId, Pid, RowId, StreamId, Text};
-use crate::import::tables::Tables;
+use crate::import::tables::{Tables, number_of_device};
 use crate::import::words::{NO_LAUNCH, NO_OP, WORDS};
 use crate::store::schema::{Collective, CudaApi, CudaSync, GpuOp};
 
@@ -41,7 +41,7 @@ fn op(row: &Row<'_>, time: Interval, kind: &Text, name: Text) -> Option<GpuOp> {
     Some(GpuOp {
         op_id: OpId(0),
         pid: row.integer(6).map(process_of).unwrap_or_default(),
-        device: DeviceId(i32::try_from(row.integer(2)?).ok()?),
+        device: DeviceId(number_of_device(row.integer(2)?)?),
         context: ContextId(row.integer(3).unwrap_or_default()),
         stream: StreamId(row.integer(4).unwrap_or_default()),
         kind: kind.clone(),
@@ -126,7 +126,7 @@ pub fn copies(database: &Database, meanings: &Meanings, tables: &mut Tables) -> 
         };
         let (src_kind, dst_kind) = (memory(2), memory(3));
         let op = op(&row, time, &WORDS.memcpy, copy.kind.clone()).map(|op| GpuOp {
-            bytes: row.integer(OWN),
+            bytes: row.integer(OWN).filter(|&bytes| bytes >= 0),
             copy_kind: Some(copy.kind.clone()),
             src_kind,
             dst_kind,
@@ -143,7 +143,7 @@ pub fn memsets(database: &Database, tables: &mut Tables) -> rusqlite::Result<()>
     database.each("CUPTI_ACTIVITY_KIND_MEMSET", &columns(["bytes"]), "", |row| {
         let Some(time) = interval(tables, &row, "memset") else { return };
         let op = op(&row, time, &WORDS.memset, Text::from("Memset"))
-            .map(|op| GpuOp { bytes: row.integer(OWN), ..op });
+            .map(|op| GpuOp { bytes: row.integer(OWN).filter(|&bytes| bytes >= 0), ..op });
         add(tables, "memset", time, op);
     })
 }

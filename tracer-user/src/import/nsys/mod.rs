@@ -11,7 +11,7 @@ mod names;
 
 use std::path::Path;
 
-use super::tables::Tables;
+use super::tables::{Tables, number_of_device};
 use crate::event::{Pid, Tid};
 use crate::store::meta::GpuInfo;
 use database::Database;
@@ -55,7 +55,6 @@ pub fn read(path: &Path, tables: &mut Tables) -> Result<Outcome, String> {
             "it is an SQLite database, but no export of Nsight Systems: it has no table StringIds".into()
         );
     }
-    let meanings = Meanings::read(&database).map_err(|error| format!("its names cannot be read: {error}"))?;
     let mut outcome = Outcome::default();
     let mut damage: Vec<String> = Vec::new();
     let mut check = |table: &str, result: rusqlite::Result<()>| {
@@ -63,6 +62,7 @@ pub fn read(path: &Path, tables: &mut Tables) -> Result<Outcome, String> {
             damage.push(format!("{table}: {error}"));
         }
     };
+    let meanings = Meanings::read(&database, &mut check);
     check("names", host::names(&database, &meanings, tables));
     check("calls", gpu::calls(&database, &meanings, tables));
     check("kernels", gpu::kernels(&database, &meanings, tables));
@@ -87,7 +87,7 @@ pub fn read(path: &Path, tables: &mut Tables) -> Result<Outcome, String> {
 fn describe(database: &Database, outcome: &mut Outcome) -> rusqlite::Result<()> {
     let columns = ["id", "name", "smCount", "totalMemory", "uuid"];
     database.each("TARGET_INFO_GPU", &columns, "", |row| {
-        let Some(device) = row.integer(0).and_then(|id| i32::try_from(id).ok()) else { return };
+        let Some(device) = row.integer(0).and_then(number_of_device) else { return };
         outcome.gpus.push(GpuInfo {
             device,
             name: row.text(1).unwrap_or_default(),

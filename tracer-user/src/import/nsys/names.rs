@@ -23,32 +23,34 @@ pub struct Copy {
 }
 
 impl Meanings {
-    /// Of an export.
-    ///
-    /// # Errors
-    /// The database is damaged.
-    pub fn read(database: &Database) -> rusqlite::Result<Self> {
+    /// Of an export. `check` is told how the reading of each table went: of a damaged one, what came before is known, and
+    /// the rest has no name.
+    pub fn read(database: &Database, mut check: impl FnMut(&'static str, rusqlite::Result<()>)) -> Self {
         let mut strings = HashMap::new();
-        database.each("StringIds", &["id", "value"], "", |row| {
-            if let (Some(id), Some(value)) = (row.integer(0), row.text(1)) {
-                strings.insert(id, Text::from(value));
-            }
-        })?;
-        let enumeration = |table: &str| -> rusqlite::Result<HashMap<i64, String>> {
+        check(
+            "StringIds",
+            database.each("StringIds", &["id", "value"], "", |row| {
+                if let (Some(id), Some(value)) = (row.integer(0), row.text(1)) {
+                    strings.insert(id, Text::from(value));
+                }
+            }),
+        );
+        let mut enumeration = |table: &'static str| {
             let mut meanings = HashMap::new();
-            database.each(table, &["id", "name"], "", |row| {
+            let read = database.each(table, &["id", "name"], "", |row| {
                 if let (Some(id), Some(name)) = (row.integer(0), row.text(1)) {
                     meanings.insert(id, name);
                 }
-            })?;
-            Ok(meanings)
+            });
+            check(table, read);
+            meanings
         };
-        Ok(Self {
+        Self {
+            copies: enumeration("ENUM_CUDA_MEMCPY_OPER"),
+            memories: enumeration("ENUM_CUDA_MEM_KIND"),
+            syncs: enumeration("ENUM_CUPTI_SYNC_TYPE"),
             strings,
-            copies: enumeration("ENUM_CUDA_MEMCPY_OPER")?,
-            memories: enumeration("ENUM_CUDA_MEM_KIND")?,
-            syncs: enumeration("ENUM_CUPTI_SYNC_TYPE")?,
-        })
+        }
     }
 
     /// A string by its id.

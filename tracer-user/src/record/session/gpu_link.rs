@@ -13,6 +13,7 @@ use crate::record::gpu::{GpuRow, GpuSide, maps_cuda};
 use crate::record::inject::{Driver, is_inherited};
 use crate::record::injection;
 use crate::record::probes::{CudaWatch, Probes};
+use crate::record::procfs;
 use crate::record::tree::Tree;
 use crate::store::{BundleWriter, Meta};
 
@@ -178,6 +179,10 @@ impl GpuLink {
             let refusal = self.injector.as_ref().and_then(|injector| injector.refusal(&without));
             return Some(match (refusal, &self.injector) {
                 (Some(refusal), _) => format!("GPU side not attached: {refusal}"),
+                // A zombie has a `stat` until its parent asks for it, but nothing else.
+                (None, Some(_)) if without.iter().all(|&pid| ended(pid)) => {
+                    format!("GPU side not attached: process {} ended before it came up", named(&without))
+                }
                 (None, Some(_)) => format!(
                     "GPU side not attached: gtrace's library is in process {}, but its ring did not come up",
                     named(&without)
@@ -207,6 +212,10 @@ impl GpuLink {
             (None, false) => "no GPU side: no recorded process used CUDA".to_owned(),
         })
     }
+}
+
+fn ended(pid: Pid) -> bool {
+    procfs::stat(pid).is_none_or(|stat| matches!(stat.state, b'Z' | b'X'))
 }
 
 /// The sentence for processes that use CUDA and have no shim.

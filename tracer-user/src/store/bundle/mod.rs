@@ -1,5 +1,6 @@
 //! Reading a bundle, finished or not, and giving it the results of the analysis.
 
+mod missing;
 mod read;
 mod replace;
 mod scan;

@@ -119,7 +119,13 @@ impl Folder {
     pub fn open_file(&self, name: &str) -> io::Result<File> {
         // Opening a named pipe waits for a writer unless told not to; on a plain file the flag means nothing.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let handle = fs::openat(&self.handle, name, flags, Mode::empty())?;
+        let handle = fs::openat(&self.handle, name, flags, Mode::empty()).map_err(|error| match error {
+            // What O_NOFOLLOW answers where a link stands.
+            rustix::io::Errno::LOOP => {
+                io::Error::new(io::ErrorKind::InvalidInput, "it is a symbolic link, and none is followed")
+            }
+            other => other.into(),
+        })?;
         if FileType::from_raw_mode(fs::fstat(&handle)?.st_mode) != FileType::RegularFile {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no plain file"));
         }
