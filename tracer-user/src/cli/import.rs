@@ -46,7 +46,10 @@ pub fn run(args: &ImportArgs, ui: &Ui) -> Result<ExitStatus> {
             let status = say(&imported, ui);
             if !args.no_report {
                 analyze::run(&AnalyzeArgs { bundle: output.clone() }, ui)?;
-                report::run(&ReportArgs { bundle: output, format: ReportFormat::Text }, ui)?;
+                report::run(
+                    &ReportArgs { bundle: output, format: ReportFormat::Text, against: None, output: None },
+                    ui,
+                )?;
             }
             Ok(status)
         }

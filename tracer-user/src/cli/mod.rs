@@ -10,6 +10,7 @@ mod value;
 pub mod analyze;
 #[cfg(feature = "record")]
 pub mod attach;
+pub mod completions;
 #[cfg(feature = "record")]
 pub mod demo;
 #[cfg(feature = "record")]
@@ -91,6 +92,10 @@ pub enum Command {
     /// Record a small training loop, on the simulated GPU where there is no real one, and print its report.
     #[cfg(feature = "record")]
     Demo(demo::DemoArgs),
+    /// Print a shell's completions of this command line.
+    Completions(completions::CompletionsArgs),
+    /// Write the manual pages of this command line into a folder.
+    Man(completions::ManArgs),
 }
 
 impl Cli {
@@ -113,6 +118,8 @@ impl Cli {
             Command::Doctor(args) => doctor::run(&args, ui),
             #[cfg(feature = "record")]
             Command::Demo(args) => demo::run(&args, ui),
+            Command::Completions(args) => completions::completions(&args, ui),
+            Command::Man(args) => completions::man(&args, ui),
         }
     }
 }

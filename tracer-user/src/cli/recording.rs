@@ -109,7 +109,10 @@ pub fn conclude(recorded: &Recorded, report: bool, ui: &Ui) -> Result<ExitStatus
 
 fn conclude_analysis(output: &Path, ui: &Ui) -> Result<()> {
     analyze::run(&AnalyzeArgs { bundle: output.to_owned() }, ui)?;
-    report::run(&ReportArgs { bundle: output.to_owned(), format: ReportFormat::Text }, ui)?;
+    report::run(
+        &ReportArgs { bundle: output.to_owned(), format: ReportFormat::Text, against: None, output: None },
+        ui,
+    )?;
     Ok(())
 }
 

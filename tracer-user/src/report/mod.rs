@@ -1,9 +1,11 @@
 //! What a recording says: the report, and the explanation of one gap.
 //!
 //! [`load`] reads a bundle's tables once, in order of time, into tallies (one file each: devices, ledger, gaps, disks,
-//! CPU time, losses) and makes a [`model::Report`] of them; [`text`] prints it for people, `serde` for programs.
+//! CPU time, losses) and makes a [`model::Report`] of them; [`text`] prints it for people, [`html`]
+//! as a page for a browser, `serde` for programs.
 
 pub mod advice;
+pub mod compare;
 mod cpu_time;
 mod devices;
 mod disks;
@@ -12,6 +14,7 @@ pub mod explain;
 pub mod findings;
 mod gap_list;
 mod histogram;
+pub mod html;
 pub mod json;
 pub mod ledger;
 pub mod load;

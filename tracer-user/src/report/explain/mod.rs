@@ -14,6 +14,8 @@ use crate::store::schema::{CudaApi, Gap, GapSegment, GpuOp, Process, Thread};
 use crate::store::{Bundle, StoreError};
 
 pub use evidence::{EvidenceRow, Found};
+pub(super) use text::{doing, hop_name};
+
 pub use text::render;
 pub use why_not::Observation;
 

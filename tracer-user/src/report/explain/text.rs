@@ -8,6 +8,7 @@ use super::evidence::EvidenceRow;
 use crate::event::{DurationNs, MonoNs};
 use crate::report::escape::name;
 use crate::report::findings::percent;
+use crate::report::names::Names;
 use crate::report::table::{Align, TextTable};
 use crate::report::text::style::{Look, Style, bytes, count, plural, time};
 use crate::report::text::{Page, shown, thread};
@@ -250,7 +251,7 @@ fn chain(page: &mut Page, explanation: &Explanation, path: &[Hop], segments: &[&
         let marker =
             if index == 0 { String::new() } else { format!("{}└─ ", "   ".repeat(index.min(8) - 1)) };
         let look = if leaf { Look::Strong } else { Look::Careful };
-        let who = page.style.paint(look, &hop_name(explanation, hop));
+        let who = page.style.paint(look, &hop_name(&explanation.names, hop));
         if leaf {
             leaf_line(page, &format!("  {marker}"), &who, hop, segments);
         } else {
@@ -276,7 +277,9 @@ fn chain(page: &mut Page, explanation: &Explanation, path: &[Hop], segments: &[&
     }
 }
 
-fn hop_name(explanation: &Explanation, hop: &Hop) -> String {
+/// What the thread or the device of a hop is called.
+#[must_use]
+pub fn hop_name(names: &Names, hop: &Hop) -> String {
     if hop.tid.0 <= 0 {
         return shown(if hop.thread.is_empty() {
             hop.object.as_deref().unwrap_or("device")
@@ -284,7 +287,7 @@ fn hop_name(explanation: &Explanation, hop: &Hop) -> String {
             &hop.thread
         });
     }
-    let mut known = explanation.thread(hop.pid.0, hop.tid.0);
+    let mut known = names.thread(hop.pid.0, hop.tid.0);
     if !hop.thread.is_empty() {
         known.name = hop.thread.to_string();
     }
@@ -311,7 +314,8 @@ fn leaf_line(page: &mut Page, lead: &str, who: &str, hop: &Hop, segments: &[&Gap
 }
 
 /// What the thread of a hop did, and on what.
-fn doing(hop: &Hop, object: Option<String>) -> String {
+#[must_use]
+pub fn doing(hop: &Hop, object: Option<String>) -> String {
     let on = object.map(|object| format!(" on {object}")).unwrap_or_default();
     let call = hop.call.as_deref().map(shown);
     match (&*hop.state, call) {

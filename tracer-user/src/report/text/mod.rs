@@ -12,6 +12,8 @@ use super::model::{Report, ThreadName};
 use super::wording;
 use style::{Look, Style};
 
+pub use summary::command_words;
+
 /// The report as text, ending with a line break.
 #[must_use]
 pub fn render(report: &Report, style: Style) -> String {
@@ -22,6 +24,14 @@ pub fn render(report: &Report, style: Style) -> String {
     }
     trust::write(&mut page, report);
     page.text
+}
+
+/// What the report says of how far to trust it, line by line, without its heading.
+#[must_use]
+pub fn trust_lines(report: &Report, style: Style) -> Vec<String> {
+    let mut page = Page { style, text: String::new() };
+    trust::write(&mut page, report);
+    page.text.lines().skip(2).map(ToOwned::to_owned).collect()
 }
 
 /// Text that grows by lines.

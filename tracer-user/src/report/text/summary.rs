@@ -55,7 +55,8 @@ fn header(page: &mut Page, report: &Report) {
 }
 
 /// The command without an `env NAME=VALUE …` before it.
-fn command_words(command: &[String]) -> &[String] {
+#[must_use]
+pub fn command_words(command: &[String]) -> &[String] {
     let Some(("env", rest)) = command.split_first().map(|(first, rest)| (first.as_str(), rest)) else {
         return command;
     };
