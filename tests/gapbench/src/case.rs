@@ -30,11 +30,12 @@ pub struct Case {
 }
 
 /// The scenarios, each with what it needs and with the neighbour that could be mistaken for its cause.
-const SCENARIOS: [(&str, Option<Outside>, Neighbour); 8] = [
+const SCENARIOS: [(&str, Option<Outside>, Neighbour); 9] = [
     ("cold-read", None, Neighbour::Disk),
     ("decode", None, Neighbour::Inside("futex")),
     ("sleep", None, Neighbour::Inside("busy-poll")),
     ("lock", None, Neighbour::Inside("futex")),
+    ("gil", None, Neighbour::Inside("native")),
     ("run-queue", Some(Outside::Competitor), Neighbour::Inside("short-lived")),
     ("slow-peer", Some(Outside::Peer), Neighbour::Inside("chatter")),
     ("sync-each-kernel", None, Neighbour::Disk),

@@ -73,6 +73,8 @@ causes! {
     HostUser "host.user": "it waited for a terminal or a person", "terminal", "Run it without asking";
     HostLock "host.lock": "it waited for a lock whose holder could not be followed", "address of the lock, holder",
         "Hold the lock for less time, or split it";
+    HostGil "host.gil": "it waited for Python's interpreter lock (GIL), whose holder could not be followed", "the lock",
+        "Move the holder's work to another process, or to code that releases the GIL; fewer Python threads beside it";
     HostSleep "host.sleep": "it slept on purpose", "system call", "Wait for the event instead of sleeping";
     HostTimedWait "host.timed_wait": "a wait with a time-out ran out", "what it waited for",
         "Find who should have ended the wait earlier; shorten the time-out";

@@ -1,5 +1,7 @@
 //! Takes the kernel side's records one by one and makes rows of them.
 
+use std::collections::BTreeMap;
+
 use tracer_abi::kernel::{MemfdRecord, OffCpuRecord, SyscallRecord, ThreadState, WakerKind, off_cpu_flags};
 
 use super::objects::Objects;
@@ -69,6 +71,12 @@ impl Assembler {
         self.events
     }
 
+    /// How many processes ran which CPython.
+    #[must_use]
+    pub fn interpreters(&self) -> &BTreeMap<String, u64> {
+        self.objects.interpreters().versions()
+    }
+
     /// The memfds made since the last call that may be rings of a shim.
     pub fn take_memfds(&mut self) -> Vec<MemfdRecord> {
         std::mem::take(&mut self.memfds)
@@ -107,11 +115,13 @@ impl Assembler {
             RawRecord::Exec(record) => {
                 self.tree.executed(record);
                 self.objects.outdate_holders();
+                self.objects.forget_memory(Pid(record.tgid as i32));
             }
             RawRecord::Exit(record) => {
                 self.tree.exited(record);
                 if record.process_ended != 0 {
                     self.objects.outdate_holders();
+                    self.objects.forget_memory(Pid(record.tgid as i32));
                 }
             }
             RawRecord::Memfd(record) => self.memfds.push(**record),

@@ -52,6 +52,7 @@ pub fn describe(
         rows: BTreeMap::new(),
         losses: BTreeMap::new(),
         cpu_throttled_ns: BTreeMap::new(),
+        interpreters: BTreeMap::new(),
         clock_residual_ns: 0,
         recorder_cpu_ns: 0,
         recorder_pid: Some(std::process::id() as i32),

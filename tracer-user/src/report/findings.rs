@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::advice;
-use super::model::{Advice, Cause, Device, Enabler, Recording, Totals, Verdict};
+use super::model::{Advice, Cause, Device, Enabler, Gil, Recording, Totals, Verdict};
 use super::names::Names;
 use super::text::style::plural;
 use super::wording::{self, is_prefix};
@@ -130,6 +130,7 @@ fn lower(subject: &str) -> String {
 #[must_use]
 pub fn advice(
     causes: &[Cause],
+    gil: Option<&Gil>,
     enablers: &[Enabler],
     totals: &Totals,
     names: &Names,
@@ -158,6 +159,20 @@ pub fn advice(
         });
     }
     list.truncate(MOST_ADVICE);
+    // What the holder did is a cause of its own; that others had to wait for it is the lock's doing.
+    if let Some(gil) =
+        gil.filter(|gil| worth(gil.ns) && !list.iter().any(|advice| advice.cause == "host.gil"))
+        && let Some(remedy) = advice::for_cause("host.gil", "other")
+    {
+        list.push(Advice {
+            cause: "host.gil".into(),
+            stage: "other".into(),
+            ns: gil.ns,
+            found: through_gil(gil),
+            change: remedy.change.iter().map(ToString::to_string).collect(),
+            disproof: remedy.disproof.into(),
+        });
+    }
     // A synchronisation is worth naming where the host's own work, which it uncovered, is most of the waiting.
     if let Some(enabler) = enablers.first().filter(|enabler| worth(enabler.ns)) {
         list.push(Advice {
@@ -175,6 +190,19 @@ pub fn advice(
         });
     }
     list
+}
+
+/// Who held the interpreter lock while others on the way to the GPU wanted it.
+fn through_gil(gil: &Gil) -> String {
+    let mut found =
+        "it waited for Python's interpreter lock (GIL), whatever its holder did meanwhile".to_owned();
+    if let Some(first) = gil.holders.first() {
+        let thread = &first.thread;
+        let share = percent(first.ns, gil.ns);
+        let _ =
+            write!(found, "; {share} of that while {} {}/{} held it", thread.name, thread.pid, thread.tid);
+    }
+    found
 }
 
 fn found(cause: &Cause, stage: &str, names: &Names, recording: &Recording) -> String {

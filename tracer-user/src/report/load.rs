@@ -5,6 +5,7 @@ use super::devices::DeviceTally;
 use super::disks::DiskTally;
 use super::findings;
 use super::gap_list::GapTally;
+use super::gil::GilTally;
 use super::ledger::LedgerTally;
 use super::model::{Objects, Recording, Report, VERSION};
 use super::names::Names;
@@ -39,6 +40,7 @@ pub fn report(bundle: &Bundle, progress: &dyn Fn(u64)) -> Result<Report, StoreEr
 
     let (mut devices, mut ledger, mut gaps, mut disks) =
         (DeviceTally::default(), LedgerTally::default(), GapTally::default(), DiskTally::default());
+    let mut gil = GilTally::default();
     each::<Gap>(bundle, progress, |gap| {
         devices.gap(&gap);
         ledger.gap(&gap);
@@ -46,6 +48,7 @@ pub fn report(bundle: &Bundle, progress: &dyn Fn(u64)) -> Result<Report, StoreEr
     })?;
     each::<GapSegment>(bundle, progress, |segment| {
         ledger.segment(&segment);
+        gil.segment(&segment);
         gaps.segment(&segment);
         disks.segment(&segment);
     })?;
@@ -70,6 +73,7 @@ pub fn report(bundle: &Bundle, progress: &dyn Fn(u64)) -> Result<Report, StoreEr
     let causes = ledger.causes(&names);
     let (worst_gaps, enablers) = gaps.finish(&names);
     let (disks, block_devices) = disks.finish();
+    let gil = gil.finish(&names);
     let (mut by_thread, threadless_ns) = ledger.threads(&names);
     by_thread.truncate(MOST_NAMED);
     let on_cpu = cpu.finish(&threads, meta.started_ns, ended);
@@ -87,12 +91,13 @@ pub fn report(bundle: &Bundle, progress: &dyn Fn(u64)) -> Result<Report, StoreEr
         format: "gtrace.report",
         version: VERSION,
         verdict: findings::verdict(&devices, &totals, &causes, trust::gpu_missing(meta).as_deref(), lost),
-        advice: findings::advice(&causes, &enablers, &totals, &names, &recording),
+        advice: findings::advice(&causes, gil.as_ref(), &enablers, &totals, &names, &recording),
         trust,
         recording,
         devices,
         totals,
         causes,
+        gil,
         stages: ledger.stages(),
         threads: by_thread,
         threadless_ns,

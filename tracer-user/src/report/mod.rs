@@ -13,6 +13,7 @@ pub mod escape;
 pub mod explain;
 pub mod findings;
 mod gap_list;
+mod gil;
 mod histogram;
 pub mod html;
 pub mod json;

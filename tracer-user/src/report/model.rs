@@ -25,6 +25,9 @@ pub struct Report {
     pub totals: Totals,
     /// The ledger: gap time by cause, the largest first. Sums to `totals.gap_ns`.
     pub causes: Vec<Cause>,
+    /// Waiting that went through Python's interpreter lock, whatever its holder did meanwhile. Absent without any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gil: Option<Gil>,
     /// Gap time by what the program was at. Sums to `totals.gap_ns`.
     pub stages: Vec<Stage>,
     /// Gap time by the thread at the end of the causal chain. With `threadless_ns` it sums to `totals.gap_ns`.
@@ -201,6 +204,15 @@ pub struct ThreadName {
     pub process: String,
     /// What it does, where that is known.
     pub role: Option<String>,
+}
+
+/// Gap time in which a thread on the chain waited for Python's interpreter lock.
+#[derive(Clone, Debug, Serialize)]
+pub struct Gil {
+    /// Gap time.
+    pub ns: i64,
+    /// The threads that held it, by the time for which others waited, the largest first.
+    pub holders: Vec<ThreadShare>,
 }
 
 /// Gap time of one stage.

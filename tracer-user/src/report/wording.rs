@@ -94,7 +94,7 @@ pub const CAUSES: &[(&str, &str)] = &[
     ("host.gc", "the interpreter collected garbage"),
     ("host.user", "it waited for a person"),
     ("host.lock", "it waited for a lock"),
-    ("host.gil", "it waited for Python's GIL"),
+    ("host.gil", "it waited for Python's interpreter lock (GIL)"),
     ("host.sleep", "it slept on purpose"),
     ("host.timed_wait", "it let a timed wait run out"),
     ("host.stopped", "it was stopped by a signal or debugger"),

@@ -49,6 +49,9 @@ pub struct Meta {
     /// Control groups (`processes.cgroup`; empty for the topmost) that a CPU quota held back during the recording,
     /// themselves or by a group above them, and for how long, in ns: `throttled_usec` or `throttled_time` of their `cpu.stat`.
     pub cpu_throttled_ns: BTreeMap<String, i64>,
+    /// How many of the recorded processes ran which CPython, by version: `3.11`, `3.13 free-threaded` (which has no
+    /// interpreter lock). Only those in which a thread waited for a futex are looked at.
+    pub interpreters: BTreeMap<String, u64>,
     /// Largest error of the conversion of GPU times to CLOCK_MONOTONIC, in ns.
     pub clock_residual_ns: i64,
     /// The recorder's own CPU time, in ns.

@@ -55,6 +55,7 @@ impl Scene {
                 rows: BTreeMap::new(),
                 losses: BTreeMap::new(),
                 cpu_throttled_ns: BTreeMap::new(),
+                interpreters: BTreeMap::new(),
                 clock_residual_ns: 1_250,
                 recorder_cpu_ns: 12 * MS,
                 recorder_pid: Some(90),

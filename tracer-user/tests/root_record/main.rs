@@ -11,6 +11,7 @@ mod duckdb;
 mod endings;
 mod gtrace;
 mod inject;
+mod interpreter_lock;
 mod ownership;
 mod quota;
 mod refusals;

@@ -25,6 +25,8 @@ pub enum Inside {
     Chatter,
     /// A thread that polls without ever sleeping.
     BusyPoll,
+    /// A thread that computes without pause, in a Python program without the interpreter lock.
+    Native,
     /// A thread that starts one short-lived process after the other.
     ShortLived,
 }
@@ -37,6 +39,7 @@ impl Inside {
             "futex" => Some(Self::Futex),
             "chatter" => Some(Self::Chatter),
             "busy-poll" => Some(Self::BusyPoll),
+            "native" => Some(Self::Native),
             "short-lived" => Some(Self::ShortLived),
             _ => None,
         }
@@ -56,6 +59,11 @@ impl Inside {
                 Box::new(move || chatter.run(&theirs))
             }
             Self::BusyPoll => Box::new(move || busy_poll::run(&theirs)),
+            Self::Native => Box::new(move || {
+                while !theirs.load(Ordering::Relaxed) {
+                    cpu::burn(1_000_000);
+                }
+            }),
             Self::ShortLived => Box::new(move || short_lived::run(&theirs)),
         };
         let thread = std::thread::Builder::new().name("neighbour".into()).spawn(move || {

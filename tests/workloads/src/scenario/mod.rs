@@ -2,6 +2,7 @@
 
 mod cold_read;
 mod decode;
+mod gil;
 mod lock;
 mod pageable_copy;
 pub mod run_queue;
@@ -19,11 +20,12 @@ use crate::stage::Options;
 type Run = fn(&Options) -> Result<()>;
 
 /// The scenarios by their names.
-pub const SCENARIOS: [(&str, Run); 8] = [
+pub const SCENARIOS: [(&str, Run); 9] = [
     ("cold-read", cold_read::run),
     ("decode", decode::run),
     ("sleep", sleep::run),
     ("lock", lock::run),
+    ("gil", gil::run),
     ("run-queue", run_queue::run),
     ("slow-peer", slow_peer::run),
     ("sync-each-kernel", sync_each_kernel::run),

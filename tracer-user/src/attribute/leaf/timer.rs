@@ -27,6 +27,8 @@ pub fn ran_out(walker: &mut Walker, wait: &Wait, chain: Chain) {
         Some(_) if waits_for_nothing && is_bare_select(timeline.names.get(wait.end.syscall)) => {
             Cause::HostSleep
         }
+        // A thread that wants the interpreter lock looks every 5 ms whether it is free: nobody had to wake it.
+        Some(Cause::HostGil) => Cause::HostGil,
         None if kernel => Cause::UnknownInterrupt,
         _ => Cause::HostTimedWait,
     };

@@ -112,6 +112,7 @@ pub fn cause_of_call(names: &Names, call: Option<&Call>, kind: SystemCall) -> Op
         SystemCall::Write | SystemCall::Send if socket => Cause::NetSend,
         SystemCall::Connect => Cause::NetConnect,
         SystemCall::Accept => Cause::NetAccept,
+        SystemCall::Futex if object_kind == "gil" => Cause::HostGil,
         SystemCall::Futex => Cause::HostLock,
         SystemCall::Sleep => Cause::HostSleep,
         SystemCall::Exec => Cause::HostExec,

@@ -172,6 +172,27 @@ fn a_wait_that_is_begun_again_is_one_wait() {
 }
 
 #[test]
+fn a_wait_for_the_interpreter_lock_is_its_holders_time() {
+    let mut scene = Scene::with_gap(3000);
+    scene.thread((100, 101), "holder");
+    scene.syscall(MAIN, "futex", 1100, 1400, ("gil", "GIL of CPython 3.11"));
+    scene.off(MAIN, 1100, 1390, 1400).by_kind("timer", "hrtimer_wakeup").inside("futex", 1100);
+    scene.syscall(MAIN, "futex", 1410, 2900, ("gil", "GIL of CPython 3.11"));
+    scene.off(MAIN, 1410, 2900, 2900).by((100, 101), "holder").inside("futex", 1410);
+    // The holder sleeps until just before it takes the lock, computes, and lets go.
+    scene.off((100, 101), 500, 1080, 1090).by_kind("timer", "hrtimer_wakeup").inside("clock_nanosleep", 400);
+    expect(&scene, &["1100-2900 host.cpu.user /usr/bin/python3"]);
+}
+
+#[test]
+fn the_interpreter_lock_found_free_when_a_timed_wait_ran_out_had_no_holder_to_follow() {
+    let mut scene = Scene::with_gap(3000);
+    scene.syscall(MAIN, "futex", 1100, 2900, ("gil", "GIL of CPython 3.11"));
+    scene.off(MAIN, 1100, 2900, 2900).by_kind("timer", "hrtimer_wakeup").inside("futex", 1100);
+    expect(&scene, &["1100-2900 host.gil GIL of CPython 3.11"]);
+}
+
+#[test]
 fn a_condition_variable_has_two_futex_words() {
     let scene = waits_begun_again(["0x1000", "0x1004", "0x1000"]);
     expect(&scene, &["1100-2900 host.cpu.user /usr/bin/holder"]);

@@ -92,17 +92,32 @@ fn offset_of(bytes: &[u8], address: u64) -> Option<u64> {
     segment.p_offset(endian).checked_add(address - segment.p_vaddr(endian))
 }
 
+/// Where an object (a variable) lies from the first mapping of its file on, and how long it is.
+pub fn object(bytes: &[u8], name: &str) -> Option<(u64, u64)> {
+    let (header, endian) = header(bytes)?;
+    // Programs do not always export what they hold.
+    let (value, length) = [object::elf::SHT_DYNSYM, object::elf::SHT_SYMTAB]
+        .into_iter()
+        .find_map(|table| symbol(bytes, table, object::elf::STT_OBJECT, name))?;
+    Some((value.wrapping_add(bias(header, endian, bytes, 0)?), length))
+}
+
 /// The value of an exported function's symbol.
 fn value(bytes: &[u8], name: &str) -> Option<u64> {
+    symbol(bytes, object::elf::SHT_DYNSYM, object::elf::STT_FUNC, name).map(|(value, _)| value)
+}
+
+/// Value and size of a symbol of this type in this table.
+fn symbol(bytes: &[u8], table: u32, kind: u8, name: &str) -> Option<(u64, u64)> {
     let (header, endian) = header(bytes)?;
     let sections = header.sections(endian, bytes).ok()?;
-    let symbols = sections.symbols(endian, bytes, object::elf::SHT_DYNSYM).ok()?;
+    let symbols = sections.symbols(endian, bytes, table).ok()?;
     let found = symbols.iter().find(|symbol| {
-        symbol.st_type() == object::elf::STT_FUNC
+        symbol.st_type() == kind
             && !symbol.is_undefined(endian)
             && symbol.name(endian, symbols.strings()).is_ok_and(|own| own == name.as_bytes())
     })?;
-    Some(found.st_value(endian))
+    Some((found.st_value(endian), found.st_size(endian)))
 }
 
 /// Bytes at an address of a mapped file, from the file.

@@ -16,12 +16,12 @@
 
 mod arch;
 mod driver;
-mod elf;
+pub(in crate::record) mod elf;
 mod fault;
 mod refusal;
 mod scratch;
 mod seccomp;
-mod target;
+pub(in crate::record) mod target;
 mod tracee;
 
 use std::fs::OpenOptions;

@@ -6,6 +6,7 @@
 
 mod devices;
 mod holders;
+mod interpreters;
 mod paths;
 mod sockets;
 
@@ -13,6 +14,7 @@ use tracer_abi::kernel::{ObjectId, ObjectKind, ObjectPathRecord, SocketAddresses
 
 pub use devices::Devices;
 pub use holders::Holders;
+pub use interpreters::Interpreters;
 pub use paths::{FileKey, Paths};
 pub use sockets::{connection, connection_peer_first};
 
@@ -39,6 +41,7 @@ pub struct Objects {
     paths: Paths,
     devices: Devices,
     holders: Holders,
+    interpreters: Interpreters,
 }
 
 impl Objects {
@@ -56,6 +59,26 @@ impl Objects {
     #[must_use]
     pub fn path(&self, key: FileKey) -> Option<Text> {
         self.paths.get(key).map(|path| path.text.clone())
+    }
+
+    /// The CPython interpreters found so far.
+    #[must_use]
+    pub fn interpreters(&self) -> &Interpreters {
+        &self.interpreters
+    }
+
+    /// A process has ended, or runs another program: what was known of its memory holds no longer.
+    pub fn forget_memory(&mut self, pid: Pid) {
+        self.interpreters.forget(pid);
+    }
+
+    /// A futex word of a process in words: an address, or the interpreter lock that it belongs to.
+    pub fn futex(&mut self, pid: Pid, word: u64, now: MonoNs) -> Named {
+        let (kind, object) = match self.interpreters.lock(pid, word, now) {
+            Some(lock) => ("gil", lock),
+            None => ("futex", Text::from(format!("{word:#x}"))),
+        };
+        Named { kind: Some(Text::from(kind)), object: Some(object), ..Named::default() }
     }
 
     /// See [`Holders::outdate`].

@@ -23,7 +23,7 @@ pub fn syscall_row(
     let ready = record.flags & syscall_flags::READY_FD != 0;
     let fd = if ready { record.ready_fd } else { record.fd };
     let named = if record.object.kind == ObjectKind::None as u32 {
-        without_descriptor(meaning, &record.args)
+        without_descriptor(meaning, &record.args, pid, MonoNs(record.end_ns as i64), objects)
     } else {
         objects.name(&record.object, pid, fd, tree)
     };
@@ -74,7 +74,7 @@ pub fn still_running_row(
             };
             (Some(fd).filter(|&fd| fd >= 0), named)
         }
-        _ => (None, without_descriptor(meaning, &state.args)),
+        _ => (None, without_descriptor(meaning, &state.args, pid, now, objects)),
     };
     let since_off = if state.off_ns == 0 || state.woken_ns != 0 { 0 } else { now.0 - state.off_ns as i64 };
     Some(Syscall {
@@ -100,12 +100,17 @@ fn argument(args: &[u64; 6], index: Option<u8>) -> Option<i64> {
     args.get(usize::from(index?)).map(|&value| value as i64)
 }
 
-fn without_descriptor(meaning: Meaning, args: &[u64; 6]) -> Named {
+fn without_descriptor(
+    meaning: Meaning,
+    args: &[u64; 6],
+    pid: Pid,
+    now: MonoNs,
+    objects: &mut Objects,
+) -> Named {
     let named = |kind: &str, object| Named { kind: Some(Text::from(kind)), object, ..Named::default() };
     match meaning.operand {
         Operand::FutexWord(index) => {
-            let address = args.get(usize::from(index)).copied().unwrap_or(0);
-            named("futex", Some(Text::from(format!("{address:#x}"))))
+            objects.futex(pid, args.get(usize::from(index)).copied().unwrap_or(0), now)
         }
         Operand::Sleep => named("sleep", None),
         Operand::Process => {

@@ -197,6 +197,7 @@ impl Session {
             let (processes, threads) = tree.living();
             self.quotas.watch(&processes);
             self.writer.meta_mut().cpu_throttled_ns = self.quotas.throttled();
+            self.writer.meta_mut().interpreters = self.assembler.interpreters().clone();
             self.writer.snapshot(processes);
             self.writer.snapshot(threads);
         }
@@ -269,6 +270,7 @@ impl Session {
         let misses: u64 = self.probes.recursion_misses().iter().map(|(_, misses)| misses).sum();
         let mut meta = self.writer.meta_mut().clone();
         meta.cpu_throttled_ns = self.quotas.throttled();
+        meta.interpreters = self.assembler.interpreters().clone();
         meta.ended_ns = Some(ended.0);
         ending.clone_into(&mut meta.ended);
         meta.recorder_cpu_ns = clocks::own_cpu_ns() - self.cpu_before;

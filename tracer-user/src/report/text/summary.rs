@@ -23,6 +23,7 @@ pub fn write(page: &mut Page, report: &Report) {
     devices(page, report);
     if report.totals.gap_ns > 0 {
         causes(page, report);
+        interpreter_lock(page, report);
         first_step(page, report);
     }
 }
@@ -158,6 +159,20 @@ fn causes(page: &mut Page, report: &Report) {
             page.line(&page.style.paint(Look::Faint, &line));
         }
     }
+}
+
+/// The lock that the causes above may lie behind.
+fn interpreter_lock(page: &mut Page, report: &Report) {
+    let Some(gil) = &report.gil else { return };
+    let mut line = format!(
+        "{} of the waiting went through Python's interpreter lock (GIL)",
+        percent(gil.ns, report.totals.gap_ns)
+    );
+    if let Some(first) = gil.holders.first() {
+        let _ = write!(line, ", {} of that held by {}", percent(first.ns, gil.ns), thread(&first.thread));
+    }
+    page.line("");
+    page.paragraph("", &line);
 }
 
 /// The thread and the object that most of a cause's time has.

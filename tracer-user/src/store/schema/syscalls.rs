@@ -25,9 +25,9 @@ table! {
         /// The descriptor it was called with; for poll, select and epoll the one that was ready.
         fd: Option<i32>,
         /// `file`, `pipe`, `tcp`, `udp`, `unix`, `socket`, `eventfd`, `epoll`, `anon`, `char_device`, `block_device`,
-        /// `futex`, `sleep`, `process`. NULL: the call has no object.
+        /// `futex`, `gil` (a futex word of CPython's interpreter lock), `sleep`, `process`. NULL: the call has no object.
         object_kind: Option<Text>,
-        /// The path, `local -> peer` of a connection, `pipe:[inode]`, the address of a futex word.
+        /// The path, `local -> peer` of a connection, `pipe:[inode]`, the address of a futex word, `GIL of CPython 3.11`.
         object: Option<Text>,
         /// Files: the device that holds it (`vda1`, `loop0`) or the file system's type where there is none.
         device: Option<Text>,
