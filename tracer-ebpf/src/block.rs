@@ -4,6 +4,7 @@ use aya_ebpf::macros::raw_tracepoint;
 use aya_ebpf::programs::RawTracePointContext;
 use tracer_abi::kernel::{
     BlockRecord, LossClass, ObjectId, ObjectKind, RecordKind, SyscallClass, THREAD_NAME_BYTES, ThreadState,
+    block_flags,
 };
 
 use crate::config::{self, off};
@@ -16,6 +17,8 @@ const OP_FLUSH: u32 = 2;
 /// `REQ_FUA | REQ_PREFLUSH` are bits 17 and 18 in every kernel since 4.10: a request with one of them may end twice,
 /// once for its data and once for the flush after it.
 const FLUSHING: u32 = 1 << 17 | 1 << 18;
+/// `PF_WQ_WORKER` of `task_struct.flags`, unchanged since 2.6.36.
+const PF_WQ_WORKER: u32 = 0x20;
 
 /// Who made a bio.
 #[repr(C)]
@@ -29,7 +32,8 @@ pub struct Submitter {
     pub syscall_nr: i32,
     pub file_device: u32,
     pub file_generation: u32,
-    pub reserved: u32,
+    /// [`block_flags`].
+    pub flags: u32,
 }
 
 /// A request that the driver has.
@@ -91,7 +95,7 @@ fn remember(bio: u64) {
         syscall_nr: -1,
         file_device: 0,
         file_generation: 0,
-        reserved: 0,
+        flags: flags_of(bio),
     };
     // SAFETY: a local; the thread's element of the map.
     unsafe {
@@ -100,13 +104,82 @@ fn remember(bio: u64) {
         if let Some(state) = state {
             submitter.syscall_nr = (*state).syscall_nr;
         }
-        if !file_of_pages(bio, tgid, &mut submitter) {
+        let found = file_of_direct(bio, tgid, &mut submitter);
+        let direct_call = !found && state.is_some_and(|state| is_direct_call(state));
+        if !found && (direct_call || !file_of_pages(bio, tgid, &mut submitter)) {
             if let Some(state) = state {
                 file_of_call(state, tgid, &mut submitter);
             }
         }
     }
     let _ = BIOS.insert(bio, submitter, 0);
+}
+
+/// [`block_flags`] of a bio.
+#[inline(always)]
+fn flags_of(bio: u64) -> u32 {
+    let end: u64 = kernel::field(bio, off!(bio_end_io));
+    let [swap_in, swap_out] = config::swap_end_io();
+    let swap = end != 0 && (end == swap_in || end == swap_out);
+    let throttled = if was_throttled() { block_flags::THROTTLED } else { 0 };
+    if swap { throttled | block_flags::SWAP } else { throttled }
+}
+
+/// Whether the current task is the kernel's thread that lets go what a control group's limit held back.
+#[inline(always)]
+fn was_throttled() -> bool {
+    let work = config::throttle_work();
+    if work == 0 || kernel::current_word::<u32>(off!(task_flags)) & PF_WQ_WORKER == 0 {
+        return false;
+    }
+    let thread: u64 = kernel::field(kernel::current_task(), off!(task_worker_private));
+    let worker: u64 = kernel::field(thread, off!(kthread_data));
+    kernel::field::<u64>(worker, off!(worker_current_func)) == work
+}
+
+/// The file of direct I/O through iomap, whichever call asked for it (a read, an io_uring or AIO request): the bio knows its
+/// request. What the pages say would be the program's buffer.
+#[inline(always)]
+unsafe fn file_of_direct(bio: u64, tgid: u32, submitter: &mut Submitter) -> bool {
+    let end_io = config::direct_end_io();
+    if end_io == 0 {
+        return false;
+    }
+    let mut end: u64 = kernel::field(bio, off!(bio_end_io));
+    let mut private: u64 = kernel::field(bio, off!(bio_private));
+    if end == config::chain_end_io() && end != 0 {
+        // The front part of a bio that was split: the rest is what it is chained to.
+        end = kernel::field(private, off!(bio_end_io));
+        private = kernel::field(private, off!(bio_private));
+    }
+    if end != end_io {
+        return false;
+    }
+    let request: u64 = kernel::field(private, off!(iomap_dio_iocb));
+    let file: u64 = kernel::field(request, off!(kiocb_filp));
+    if file == 0 {
+        return false;
+    }
+    let mut object = ObjectId::NONE;
+    // SAFETY: a local.
+    unsafe { object::of_file(file, -1, tgid, &raw mut object) };
+    if object.kind != ObjectKind::File as u32 {
+        return false;
+    }
+    submitter.file_inode = object.inode;
+    submitter.file_device = object.device;
+    submitter.file_generation = object.generation;
+    true
+}
+
+/// Whether the submitter's call is on a descriptor for direct I/O (of a file system that does without iomap).
+#[inline(always)]
+unsafe fn is_direct_call(state: *mut ThreadState) -> bool {
+    // SAFETY: the caller's contract: the current thread's element of the map.
+    unsafe {
+        config::syscall_class((*state).syscall_nr) == SyscallClass::Fd0 as u8
+            && object::flags_of_descriptor((*state).args[0] as i32) & config::o_direct() != 0
+    }
 }
 
 /// The file whose page-cache pages the bio carries: true of buffered reads, page faults and write-back alike, whoever
@@ -245,7 +318,7 @@ fn nobody(rq: u64, now: u64) -> Submitter {
         syscall_nr: -1,
         file_device: 0,
         file_generation: 0,
-        reserved: 0,
+        flags: 0,
     }
 }
 
@@ -378,6 +451,8 @@ unsafe fn write(request: *const Request, now: u64, status: u32) {
         (*record).file_inode = (*request).submitter.file_inode;
         (*record).file_device = (*request).submitter.file_device;
         (*record).file_generation = (*request).submitter.file_generation;
+        (*record).flags = (*request).submitter.flags;
+        (*record).reserved = 0;
     }
     emit::submit(entry);
 }

@@ -8,7 +8,17 @@ use tracer_abi::kernel::{KernelConfig, Offsets, SYSCALL_TABLE};
 pub static OFFSETS: Offsets = unsafe { core::mem::zeroed() };
 
 #[unsafe(no_mangle)]
-pub static CONFIG: KernelConfig = KernelConfig { fast_syscall_ns: 0, own_tgid: 0, kernel_threads: 0 };
+pub static CONFIG: KernelConfig = KernelConfig {
+    fast_syscall_ns: 0,
+    own_tgid: 0,
+    kernel_threads: 0,
+    direct_end_io: 0,
+    chain_end_io: 0,
+    throttle_work: 0,
+    swap_end_io: [0; 2],
+    o_direct: 0,
+    cpus: 0,
+};
 
 #[unsafe(no_mangle)]
 pub static SYSCALL_CLASSES: [u8; SYSCALL_TABLE] = [0; SYSCALL_TABLE];
@@ -41,6 +51,36 @@ pub fn own_tgid() -> u32 {
 #[inline(always)]
 pub fn kernel_threads() -> bool {
     constant(&CONFIG.kernel_threads) != 0
+}
+
+#[inline(always)]
+pub fn direct_end_io() -> u64 {
+    constant(&CONFIG.direct_end_io)
+}
+
+#[inline(always)]
+pub fn chain_end_io() -> u64 {
+    constant(&CONFIG.chain_end_io)
+}
+
+#[inline(always)]
+pub fn throttle_work() -> u64 {
+    constant(&CONFIG.throttle_work)
+}
+
+#[inline(always)]
+pub fn swap_end_io() -> [u64; 2] {
+    constant(&CONFIG.swap_end_io)
+}
+
+#[inline(always)]
+pub fn o_direct() -> u32 {
+    constant(&CONFIG.o_direct)
+}
+
+#[inline(always)]
+pub fn cpus() -> u32 {
+    constant(&CONFIG.cpus)
 }
 
 /// The class of a system call ([`tracer_abi::kernel::SyscallClass`] as its number).

@@ -3,7 +3,7 @@
 use tracer_abi::kernel::{LossClass, SocketAddresses, THREAD_NAME_BYTES};
 
 use crate::maps::CPUS;
-use crate::{emit, kernel};
+use crate::{emit, irq, kernel};
 
 /// Interrupts kept at once: a softirq, a hard interrupt over it, and one over that.
 pub const FRAMES: u32 = 4;
@@ -83,6 +83,8 @@ pub struct CpuState {
     /// The present task as its switch-in told it: its `task_struct`, and its thread.
     pub task: u64,
     pub tid: u32,
+    /// When the outermost interrupt that it is in began, 0 in none.
+    pub interrupt_since_ns: u64,
     /// Block requests numbered so far, by how many interrupts the CPU was in: one that interrupts another never takes
     /// the same number.
     pub requests: [u64; FRAMES as usize],
@@ -109,6 +111,9 @@ pub fn enter(kind: u32, vector: u32, action: u64) {
     unsafe {
         let depth = (*cpu).depth;
         (*cpu).depth = depth + 1;
+        if depth == 0 {
+            (*cpu).interrupt_since_ns = kernel::now_ns();
+        }
         if depth >= FRAMES {
             emit::lost(LossClass::IrqTooDeep);
             return;
@@ -141,6 +146,9 @@ pub fn leave(kind: u32, vector: u32) {
         let top = &raw const (*cpu).frames[kernel::masked(depth - 1, FRAMES - 1)];
         if (*top).kind == kind && (*top).vector == vector {
             (*cpu).depth = depth - 1;
+            if depth == 1 {
+                irq::took(cpu, top);
+            }
             return;
         }
         // The exit of an inner one was missed: leave both.

@@ -17,6 +17,7 @@ mod emit;
 mod irq;
 mod kernel;
 mod maps;
+mod memory;
 mod net;
 mod object;
 mod path;

@@ -9,6 +9,9 @@ use crate::cpu::CpuState;
 use crate::path::{self, PathKey};
 use crate::poll::Scratch;
 
+/// CPUs of which it is kept whether they idle.
+pub const MOST_CPUS: u32 = 256;
+
 /// `BPF_F_MMAPABLE`: user space changes single bytes, which a read-modify-write through the system call could not do
 /// beside the programs.
 const MMAPABLE: u32 = 1 << 10;
@@ -64,6 +67,14 @@ pub static LOSSES: PerCpuArray<u64> = PerCpuArray::with_max_entries(LossClass::C
 /// What each CPU is doing.
 #[map]
 pub static CPUS: PerCpuArray<CpuState> = PerCpuArray::with_max_entries(1, 0);
+
+/// Since when each CPU idles, 0 while it does not (or that was not seen).
+#[map]
+pub static IDLE_SINCE: Array<u64> = Array::with_max_entries(MOST_CPUS, 0);
+
+/// Since when a thread frees memory. Evicting the oldest replaces a hook on the end of a thread.
+#[map]
+pub static STALLS: LruHashMap<u32, u64> = LruHashMap::with_max_entries(4_096, 0);
 
 /// Who made a bio, from its queueing to the issue of its request. Evicting the oldest replaces a hook on every end of a
 /// bio: a merged bio leaves its entry behind.

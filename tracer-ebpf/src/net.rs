@@ -2,10 +2,10 @@
 
 use aya_ebpf::macros::raw_tracepoint;
 use aya_ebpf::programs::RawTracePointContext;
-use tracer_abi::kernel::SocketAddresses;
+use tracer_abi::kernel::{LossClass, RecordKind, RetransmitRecord, SocketAddresses};
 
 use crate::config::off;
-use crate::{cpu, kernel};
+use crate::{cpu, emit, kernel};
 
 const AF_INET: u16 = 2;
 const AF_INET6: u16 = 10;
@@ -60,6 +60,21 @@ pub fn tcp_probe(ctx: RawTracePointContext) -> i32 {
 #[raw_tracepoint(tracepoint = "inet_sock_set_state")]
 pub fn inet_sock_set_state(ctx: RawTracePointContext) -> i32 {
     deliver(ctx.arg(0));
+    0
+}
+
+/// A segment is sent again: it, or its acknowledgement, was lost or late.
+#[raw_tracepoint(tracepoint = "tcp_retransmit_skb")]
+pub fn tcp_retransmit_skb(ctx: RawTracePointContext) -> i32 {
+    let Some(mut entry) = emit::reserve::<RetransmitRecord>(LossClass::RingOther) else { return 0 };
+    let record = entry.as_mut_ptr();
+    // SAFETY: room for a record in the ring; the tracepoint passes a socket.
+    unsafe {
+        (*record).header = emit::header(RecordKind::Retransmit, kernel::now_ns());
+        (*record).reserved = 0;
+        addresses(ctx.arg(0), &raw mut (*record).addresses);
+    }
+    emit::submit(entry);
     0
 }
 

@@ -33,9 +33,20 @@ pub unsafe fn of_descriptor(fd: i32, tgid: u32, object: *mut ObjectId) {
     unsafe {
         (*object).kind = ObjectKind::None as u32;
         let file = file_of(fd);
-        if file == 0 {
-            return;
+        if file != 0 {
+            of_file(file, fd, tgid, object);
         }
+    }
+}
+
+/// The same for a `struct file`. `fd` is its descriptor in the current task, −1 if it is not known.
+///
+/// # Safety
+/// `object` is writable.
+#[inline(always)]
+pub unsafe fn of_file(file: u64, fd: i32, tgid: u32, object: *mut ObjectId) {
+    // SAFETY: by the contract.
+    unsafe {
         let inode: u64 = kernel::field(file, off!(file_inode));
         let magic = of_inode(inode, object);
         if (*object).kind == ObjectKind::Socket as u32 {
@@ -54,6 +65,12 @@ pub unsafe fn of_descriptor(fd: i32, tgid: u32, object: *mut ObjectId) {
         }
         path::send(&*object, magic, dentry, tgid, fd);
     }
+}
+
+/// The flags with which a descriptor of the current task was opened, 0 if it is not open.
+#[inline(always)]
+pub fn flags_of_descriptor(fd: i32) -> u32 {
+    kernel::field(file_of(fd), off!(file_flags))
 }
 
 /// The `struct file` behind a descriptor of the current task, 0 if it is not open.

@@ -4,7 +4,11 @@ use tracer_abi::kernel::OffCpuRecord;
 
 use crate::config::off;
 use crate::cpu::{CpuState, HISTORY, SUMS, Slice};
-use crate::kernel;
+use crate::maps::{IDLE_SINCE, MOST_CPUS};
+use crate::{config, kernel};
+
+/// Shorter waits for a CPU are not worth a look at the others.
+const LONG_NS: u64 = 50_000;
 
 /// Notes that the current task leaves the CPU at `now`.
 ///
@@ -150,5 +154,67 @@ pub unsafe fn account_none(record: *mut OffCpuRecord) {
         (*record).culprit_ns = 0;
         (*record).idle_ns = 0;
         (*record).others_ns = 0;
+    }
+}
+
+/// Notes since when this CPU idles, 0 if it does not.
+#[inline(always)]
+pub fn idles(since_ns: u64) {
+    if let Some(cell) = IDLE_SINCE.get_ptr_mut(kernel::this_cpu()) {
+        // SAFETY: this CPU's element of the map.
+        unsafe { cell.write_volatile(since_ns) };
+    }
+}
+
+/// Writes on how many CPUs the thread that comes may run, and, after a long wait, for how long one of the others idled in
+/// `[from, to)` (those that idle still: who idled and does no more is left out).
+///
+/// # Safety
+/// `cpu` is this CPU's state, `record` is writable.
+#[inline(always)]
+pub unsafe fn forbidden(cpu: *mut CpuState, from: u64, to: u64, record: *mut OffCpuRecord) {
+    // SAFETY: by the contract.
+    unsafe {
+        forbidden_none(record);
+        let task = (*cpu).task;
+        let allowed: u32 = kernel::field(task, off!(task_nr_cpus_allowed));
+        (*record).allowed_cpus = allowed;
+        if allowed != 0 && allowed < config::cpus() && to.wrapping_sub(from) >= LONG_NS && to > from {
+            let mask: u64 = kernel::field(task, off!(task_cpus_ptr));
+            (*record).forbidden_idle_ns = idle_outside(mask, from, to);
+        }
+    }
+}
+
+/// The longest that one CPU outside the mask has been idle since `from`, at `to`. Rare, so it is a function of its own.
+#[inline(never)]
+fn idle_outside(mask: u64, from: u64, to: u64) -> u64 {
+    let mut earliest = to;
+    let mut other = 0;
+    while other < MOST_CPUS && other < config::cpus() {
+        // SAFETY: an element of the map; a word is read at once.
+        let since = IDLE_SINCE.get_ptr(other).map_or(0, |cell| unsafe { cell.read_volatile() });
+        if since != 0 && since < earliest {
+            let word: u64 = kernel::field(mask, other / 64 * 8);
+            if word >> (other & 63) & 1 == 0 {
+                earliest = since;
+            }
+        }
+        other += 1;
+    }
+    to - if earliest > from { earliest } else { from }
+}
+
+/// Writes that nothing is known of other CPUs.
+///
+/// # Safety
+/// `record` is writable.
+#[inline(always)]
+pub unsafe fn forbidden_none(record: *mut OffCpuRecord) {
+    // SAFETY: by the contract.
+    unsafe {
+        (*record).forbidden_idle_ns = 0;
+        (*record).allowed_cpus = 0;
+        (*record).reserved = 0;
     }
 }

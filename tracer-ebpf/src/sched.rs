@@ -19,6 +19,8 @@ const LASTING: u32 = off_cpu_flags::KERNEL_THREAD | off_cpu_flags::CALL_BEFORE_A
 /// A wake-up that came before the switch-out belongs to it only if it came while the scheduler was already taking the
 /// thread off: microseconds, at most a load balance. An older one was for a wait that did not come to sleep.
 const PENDING_NS: u64 = 1_000_000;
+/// A thread that was told to sleep because too many pages are dirty does so at once.
+const DIRTY_NS: u64 = 100_000;
 
 /// 5.18 and later pass `prev_state` (5.18 itself in another place: the loader refuses it).
 #[raw_tracepoint(tracepoint = "sched_switch")]
@@ -48,6 +50,7 @@ fn switch(preempt: bool, next: u64, prev_state: u32) {
         if (*cpu).depth != 0 {
             // A CPU that switches tasks is in no interrupt: an exit was missed.
             (*cpu).depth = 0;
+            (*cpu).interrupt_since_ns = 0;
             emit::lost(LossClass::IrqDepthReset);
         }
         runq::push(cpu, now, prev_tid, prev_tgid);
@@ -57,6 +60,9 @@ fn switch(preempt: bool, next: u64, prev_state: u32) {
         let (next_tid, next_tgid) = kernel::task_ids(next);
         (*cpu).task = next;
         (*cpu).tid = next_tid;
+        if prev_tid == 0 || next_tid == 0 {
+            runq::idles(if next_tid == 0 { now } else { 0 });
+        }
         if next_tid != 0 {
             // A kernel thread that is not known yet has not slept under our eyes: nothing to write.
             if let Some(state) = threads::find_or_make(next_tid, next_tgid, First::Off, || 0) {
@@ -86,6 +92,7 @@ pub fn sched_exit_tp(ctx: RawTracePointContext) -> i32 {
         runq::push_unreported(cpu, now);
         (*cpu).task = kernel::current_task();
         (*cpu).tid = tid;
+        runq::idles(if tid == 0 { now } else { 0 });
         if tid != 0 {
             // As in `switch`.
             if let Some(state) = threads::find_or_make(tid, tgid, First::Off, || 0) {
@@ -115,7 +122,8 @@ unsafe fn leave(now: u64, tid: u32, tgid: u32, preempt: bool, prev_state: u32) {
         (*state).off_cpu = kernel::this_cpu();
         let flags = (*state).flags & LASTING;
         if blocked {
-            (*state).flags = flags;
+            let dirty = now.wrapping_sub((*state).dirty_ns) < DIRTY_NS;
+            (*state).flags = if dirty { flags | off_cpu_flags::DIRTY_THROTTLED } else { flags };
             (*state).off_state = prev_state;
             if now.wrapping_sub((*state).woken_ns) > PENDING_NS {
                 (*state).woken_ns = 0;
@@ -181,6 +189,7 @@ pub fn returned_unseen(tid: u32) -> u32 {
             fill(record, state, now, off, woken);
             (*record).flags = flags | off_cpu_flags::RETURN_UNSEEN;
             runq::account_none(record);
+            runq::forbidden_none(record);
             emit::submit(entry);
         }
         back(state, flags);
@@ -241,7 +250,9 @@ unsafe fn come(cpu: *mut CpuState, now: u64, state: *mut ThreadState) {
             let record = entry.as_mut_ptr();
             fill(record, state, now, off, woken);
             (*record).flags = if off == 0 { flags | off_cpu_flags::BEFORE_ATTACH } else { flags };
-            runq::account(cpu, if woken == 0 { now } else { woken }, now, record);
+            let from = if woken == 0 { now } else { woken };
+            runq::account(cpu, from, now, record);
+            runq::forbidden(cpu, from, now, record);
             emit::submit(entry);
         }
         back(state, flags);

@@ -164,6 +164,7 @@ pub unsafe fn reset(state: *mut ThreadState) {
         (*state).off_state = 0;
         (*state).flags = 0;
         (*state).off_cpu = 0;
+        (*state).dirty_ns = 0;
         (*state).object.kind = ObjectKind::None as u32;
     }
 }

@@ -91,16 +91,24 @@ unsafe fn fill_from_interrupt(waker: *mut Waker, frame: *const Frame) {
             (*waker).kind = WakerKind::SoftIrq as u32;
         } else {
             (*waker).kind = WakerKind::HardIrq as u32;
-            if (*frame).kind == frame_kind::IRQ {
-                let name: u64 = kernel::field((*frame).action, off!(irqaction_name));
-                bpf_probe_read_kernel_str(
-                    (&raw mut (*waker).comm).cast(),
-                    THREAD_NAME_BYTES as u32,
-                    name as *const _,
-                );
-            } else {
-                (*waker).comm = vector_name((*frame).vector);
-            }
+            name_of_interrupt(frame, &raw mut (*waker).comm);
+        }
+    }
+}
+
+/// Writes the name of a hardware interrupt.
+///
+/// # Safety
+/// `frame` is this CPU's, `name` is writable.
+#[inline(always)]
+pub unsafe fn name_of_interrupt(frame: *const Frame, name: *mut [u8; THREAD_NAME_BYTES]) {
+    // SAFETY: by the contract.
+    unsafe {
+        if (*frame).kind == frame_kind::IRQ {
+            let text: u64 = kernel::field((*frame).action, off!(irqaction_name));
+            bpf_probe_read_kernel_str(name.cast(), THREAD_NAME_BYTES as u32, text as *const _);
+        } else {
+            *name = vector_name((*frame).vector);
         }
     }
 }

@@ -2,6 +2,14 @@
 
 use super::{RecordHeader, THREAD_NAME_BYTES};
 
+/// Bits of [`BlockRecord::flags`].
+pub mod block_flags {
+    /// A control group's limit held it back before it was queued; its submitter is the kernel thread that let it go.
+    pub const THROTTLED: u32 = 1;
+    /// It moves memory of programs from or to swap space.
+    pub const SWAP: u32 = 2;
+}
+
 /// One block request. Queue time is `[queued_ns, issued_ns)`, device time `[issued_ns, completed_ns)`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -29,9 +37,12 @@ pub struct BlockRecord {
     pub syscall_nr: i32,
     /// Requests in flight on this device when this one was issued, itself included.
     pub in_flight: u32,
-    /// The file whose pages its first bio carries (page cache), else the one that the submitter's system call named
-    /// (direct I/O), 0 if none.
+    /// The file that direct I/O was asked of, or whose pages its first bio carries (page cache), or which the submitter's
+    /// system call named; 0 if none.
     pub file_inode: u64,
     pub file_device: u32,
     pub file_generation: u32,
+    /// [`block_flags`].
+    pub flags: u32,
+    pub reserved: u32,
 }

@@ -4,6 +4,9 @@
 //! are written once, when they end (see `off_cpu`, `syscall`, `block`), never as begin/end pairs.
 
 mod block;
+mod interrupt;
+mod memory;
+mod network;
 mod object;
 mod off_cpu;
 mod process;
@@ -11,7 +14,10 @@ mod setup;
 mod syscall;
 mod waker;
 
-pub use block::BlockRecord;
+pub use block::{BlockRecord, block_flags};
+pub use interrupt::{InterruptKind, InterruptRecord};
+pub use memory::{MemoryStallKind, MemoryStallRecord};
+pub use network::RetransmitRecord;
 pub use object::{ObjectId, ObjectKind, ObjectPathRecord, PATH_BYTES, SocketAddresses};
 pub use off_cpu::{OffCpuRecord, off_cpu_flags};
 pub use process::{ExecRecord, ExitRecord, ForkRecord, MemfdRecord};
@@ -42,6 +48,12 @@ pub enum RecordKind {
     Exit = 7,
     /// [`MemfdRecord`]
     Memfd = 8,
+    /// [`MemoryStallRecord`]
+    MemoryStall = 9,
+    /// [`InterruptRecord`]
+    Interrupt = 10,
+    /// [`RetransmitRecord`]
+    Retransmit = 11,
 }
 
 impl RecordKind {
@@ -57,6 +69,9 @@ impl RecordKind {
             6 => Self::Exec,
             7 => Self::Exit,
             8 => Self::Memfd,
+            9 => Self::MemoryStall,
+            10 => Self::Interrupt,
+            11 => Self::Retransmit,
             _ => return None,
         })
     }

@@ -14,6 +14,8 @@ pub mod off_cpu_flags {
     pub const CALL_BEFORE_ATTACH: u32 = 32;
     /// Still off the CPU at the end: `on_ns` is 0. Made by user space from [`super::ThreadState`].
     pub const STILL_OFF: u32 = 8;
+    /// It was made to sleep because too many pages were dirty (`balance_dirty_pages`).
+    pub const DIRTY_THROTTLED: u32 = 64;
     /// The kernel did not report when it came back to a CPU: `on_ns` is when it was first found running, and it did so at
     /// some time between `woken_ns` and then.
     pub const RETURN_UNSEEN: u32 = 16;
@@ -53,4 +55,9 @@ pub struct OffCpuRecord {
     /// How long all other tasks together ran there within it (the culprit included).
     pub others_ns: u64,
     pub args0: u64,
+    /// While runnable: the longest that one CPU idled on which it may not run.
+    pub forbidden_idle_ns: u64,
+    /// CPUs that it may run on; 0 if not known.
+    pub allowed_cpus: u32,
+    pub reserved: u32,
 }

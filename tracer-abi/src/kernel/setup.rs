@@ -18,6 +18,13 @@ pub struct Offsets {
     pub task_comm: u32,
     pub task_files: u32,
     pub task_signal: u32,
+    pub task_cpus_ptr: u32,
+    pub task_nr_cpus_allowed: u32,
+    /// `task_struct.worker_private`: the `struct kthread` of a kernel thread (5.17 and later).
+    pub task_worker_private: u32,
+    /// `kthread.data`: the `struct worker` of a work queue's thread.
+    pub kthread_data: u32,
+    pub worker_current_func: u32,
     /// The word that says whether the present system call is a 32-bit one: x86 `thread_info.status`, arm64
     /// `thread_info.flags`.
     pub task_compat_word: u32,
@@ -30,6 +37,7 @@ pub struct Offsets {
     pub file_inode: u32,
     pub file_dentry: u32,
     pub file_private_data: u32,
+    pub file_flags: u32,
     pub inode_ino: u32,
     pub inode_mode: u32,
     pub inode_generation: u32,
@@ -69,6 +77,11 @@ pub struct Offsets {
     pub bdev_dev: u32,
     pub bio_bdev: u32,
     pub bio_io_vec: u32,
+    pub bio_end_io: u32,
+    pub bio_private: u32,
+    /// `iomap_dio.iocb`: the request for direct I/O that a bio is part of.
+    pub iomap_dio_iocb: u32,
+    pub kiocb_filp: u32,
     pub page_compound_head: u32,
     pub page_mapping: u32,
     pub mapping_host: u32,
@@ -96,6 +109,18 @@ pub struct KernelConfig {
     pub own_tgid: u32,
     /// Record kernel threads' off-CPU intervals too (kworker, jbd2 …): they stand between a target and its disk.
     pub kernel_threads: u32,
+    /// Address of `iomap_dio_bio_end_io`: what the bios of direct I/O end with. 0 if not known, as for those that follow.
+    pub direct_end_io: u64,
+    /// Address of `bio_chain_endio`: what the front part of a bio that was split ends with.
+    pub chain_end_io: u64,
+    /// Address of `blk_throtl_dispatch_work_fn`: what lets go bios that a control group's limit held back.
+    pub throttle_work: u64,
+    /// Addresses of `end_swap_bio_read` and `end_swap_bio_write`: what the bios of swap space end with.
+    pub swap_end_io: [u64; 2],
+    /// `O_DIRECT` in `file.f_flags`.
+    pub o_direct: u32,
+    /// CPUs that this machine can have.
+    pub cpus: u32,
 }
 
 /// Entries of the table of system calls: numbers above it are treated as [`SyscallClass::Plain`].
@@ -154,6 +179,8 @@ pub struct ThreadState {
     /// The CPU that it left.
     pub off_cpu: u32,
     pub tid: u32,
+    /// When it was last told to sleep because too many pages were dirty.
+    pub dirty_ns: u64,
     /// The object of the present system call's descriptor, read when it first blocked; kind `None` if it did not.
     pub object: ObjectId,
 }
@@ -224,9 +251,11 @@ pub enum LossClass {
     IrqDepthReset = 9,
     /// Interrupts nested deeper than is kept: wake-ups inside read `SoftIrq` or `HardIrq` without what was delivered.
     IrqTooDeep = 10,
+    /// Ring full, a stall of memory, an interrupt or a retransmission lost.
+    RingOther = 11,
 }
 
 impl LossClass {
     /// How many classes there are: entries of the array.
-    pub const COUNT: u32 = 11;
+    pub const COUNT: u32 = 12;
 }

@@ -5,8 +5,8 @@ use super::timeline::{Timeline, TimelineBuilder};
 use super::{Analysis, Violation, analyze};
 use crate::event::{DurationNs, MonoNs, Pid, Text};
 use crate::store::schema::{
-    BlockIo, CudaApi, CudaOverhead, CudaSync, Gap, GapSegment, GpuOp, Loss, Marker, OffCpu, Process, Syscall,
-    Thread,
+    BlockIo, CudaApi, CudaOverhead, CudaSync, Gap, GapSegment, GpuOp, Interrupt, Loss, Marker, MemoryStall,
+    OffCpu, Process, Retransmit, Syscall, Thread,
 };
 use crate::store::{Bundle, StoreError, Table};
 
@@ -48,6 +48,9 @@ pub fn read_timeline(bundle: &Bundle, advance: &dyn Fn(u64)) -> Result<Timeline,
     unordered(bundle, advance, |row| builder.off_cpu(row))?;
     unordered(bundle, advance, |row| builder.syscall(row))?;
     unordered(bundle, advance, |row| builder.block_io(row))?;
+    unordered(bundle, advance, |row| builder.memory_stall(row))?;
+    unordered(bundle, advance, |row| builder.interrupt(row))?;
+    unordered(bundle, advance, |row| builder.retransmit(row))?;
     each(bundle, advance, |row| builder.loss(row))?;
     bundle.missing()?.iter().for_each(|loss| builder.loss(loss));
     Ok(builder.finish())
@@ -68,6 +71,9 @@ pub fn rows_to_read(bundle: &Bundle) -> Result<u64, StoreError> {
         + bundle.count::<OffCpu>()?
         + bundle.count::<Syscall>()?
         + bundle.count::<BlockIo>()?
+        + bundle.count::<MemoryStall>()?
+        + bundle.count::<Interrupt>()?
+        + bundle.count::<Retransmit>()?
         + bundle.count::<Loss>()?)
 }
 

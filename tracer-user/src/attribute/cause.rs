@@ -53,10 +53,14 @@ causes! {
         "Give the job CPUs of its own, or lower the other task's priority";
     HostRunqThrottled "host.runq.throttled": "it wanted a CPU, and the CPU idled: its quota was used up", "CPU",
         "Raise or remove the CPU limit (cpu.max, cpu.cfs_quota_us) of its control group";
+    HostRunqAffinity "host.runq.affinity": "it wanted a CPU that another task had, while one idled on which it may not run",
+        "on how many CPUs it may run", "Widen the CPU mask (taskset, cpuset, an OpenMP runtime that binds threads, one CPU per task in Slurm)";
     HostRunqOversubscribed "host.runq.oversubscribed": "threads of its own process held the CPU",
         "the thread that ran", "Fewer threads per process (OMP_NUM_THREADS, torch.set_num_threads), or more CPUs";
     HostWakeLatency "host.wake_latency": "it was woken, and the CPU was slow to come out of idle", "CPU",
         "Limit deep idle states (intel_idle.max_cstate, cpuidle governor, PM QoS)";
+    HostIrq "host.irq": "an interrupt took the CPU from it while it computed", "interrupt",
+        "Move interrupts to other CPUs (/proc/irq/*/smp_affinity_list, irqbalance, RPS)";
     HostDataLoader "host.data_loader": "the thread was inside the data loader's iterator (nothing in the trace says whether it \
          prepared the data itself or waited for workers)", "the loader's iterator, or what ran in it",
         "More workers (num_workers), persistent_workers, prefetch_factor, pin_memory; record with gtrace to see what they wait for";
@@ -89,24 +93,37 @@ causes! {
         "Faster storage, larger sequential reads, read-ahead, more workers, or keep the data in memory";
     StorageReadQueue "storage.read.queue": "its read waited behind other requests", "whose requests were in service",
         "Move the other I/O to another device or to another time";
+    StorageReadThrottled "storage.read.throttled": "a limit of its control group held its read back", "file",
+        "Raise or remove the limit (io.max, blkio.throttle.*)";
     StorageWriteDevice "storage.write.device": "the block device was writing for it", "file",
         "Write asynchronously, to faster storage, or less often";
     StorageWriteQueue "storage.write.queue": "its write waited behind other requests",
         "whose requests were in service", "Move the other I/O to another device or to another time";
+    StorageWriteThrottled "storage.write.throttled": "it wrote faster than the disk takes, and was made to wait (too many dirty \
+         pages), or a limit of its control group held its write back", "file",
+        "Write less at once or to faster storage; vm.dirty_ratio, vm.dirty_bytes; io.max, blkio.throttle.*";
     StorageFsync "storage.fsync": "it waited for data to be durable (fsync, journal commit)", "file",
         "Save checkpoints from a background process; sync less often";
     StorageMetadata "storage.metadata": "opening, listing or removing files waited", "path",
         "Fewer and larger files (shards); keep directories warm";
     StorageRemote "storage.remote": "a network or user-space file system answered late", "path",
         "Stage the data on a local disk; ask the file system's server";
-    MemoryMajorFault "memory.major_fault": "a page of a mapped file had to be read", "device",
+    MemoryMajorFault "memory.major_fault": "a page of a mapped file had to be read", "file",
         "Read ahead (madvise), read the file in large pieces, or keep it in memory";
+    MemoryReclaim "memory.reclaim": "memory had to be freed first", "whose memory was short",
+        "Use less memory, or raise the limit of the control group (memory.high, memory.max); vm.min_free_kbytes for headroom";
+    MemoryCompaction "memory.compaction": "pages had to be moved first, so that a large one could be had", "large pages",
+        "transparent_hugepage/defrag=defer or madvise; reserve huge pages at boot";
+    MemorySwap "memory.swap": "its memory had to be read back from swap space", "device",
+        "Use less memory; vm.swappiness, or no swap for this job";
     MemoryUnmap "memory.unmap": "memory was being unmapped", "system call", "Reuse buffers";
     NetRecv "net.recv": "it waited for data from a peer", "peer", "Look at the peer and the path to it; prefetch";
     NetSend "net.send": "it waited for room to send to a peer", "peer", "The peer reads too slowly, or the path is full";
     NetConnect "net.connect": "it waited for a connection", "peer", "Keep connections open";
     NetAccept "net.accept": "it waited for somebody to connect", "listener", "Look at the one who should connect";
     NetDns "net.dns": "it waited for a name to be looked up", "server", "Cache names; look them up once";
+    NetRetransmit "net.retransmit": "it waited for a peer, and this machine had to send to it again meanwhile", "peer",
+        "Look for loss on the path to the peer (ethtool -S, nstat -az TcpRetransSegs)";
     CudaLaunch "cuda.launch": "the launch calls themselves took the time", "CUDA call",
         "Fewer, larger kernels: fusion, CUDA graphs, larger batches";
     CudaSync "cuda.sync": "a synchronising call had not yet returned though the GPU was done", "CUDA call",

@@ -89,6 +89,10 @@ pub enum EvidenceTable {
     BlockIo,
     /// `markers`
     Markers,
+    /// `memory_stalls`
+    MemoryStalls,
+    /// `interrupts`
+    Interrupts,
 }
 
 impl EvidenceTable {
@@ -103,6 +107,8 @@ impl EvidenceTable {
             Self::Syscalls => "syscalls",
             Self::BlockIo => "block_io",
             Self::Markers => "markers",
+            Self::MemoryStalls => "memory_stalls",
+            Self::Interrupts => "interrupts",
         }
     }
 }

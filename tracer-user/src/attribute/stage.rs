@@ -96,9 +96,13 @@ pub fn stage_of<'a>(
         }
     }
     match cause {
-        Cause::StorageFsync | Cause::StorageWriteDevice | Cause::StorageWriteQueue => Stage::Checkpoint,
+        Cause::StorageFsync
+        | Cause::StorageWriteDevice
+        | Cause::StorageWriteQueue
+        | Cause::StorageWriteThrottled => Stage::Checkpoint,
         Cause::StorageReadDevice
         | Cause::StorageReadQueue
+        | Cause::StorageReadThrottled
         | Cause::StorageMetadata
         | Cause::StorageRemote => Stage::DataLoading,
         _ if saves => Stage::Checkpoint,
@@ -109,6 +113,7 @@ pub fn stage_of<'a>(
         Cause::HostCpuUser
         | Cause::HostCpuKernel
         | Cause::HostWakeLatency
+        | Cause::HostIrq
         | Cause::HostOperator
         | Cause::HostPython
             if threads <= 1 =>

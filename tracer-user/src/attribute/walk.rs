@@ -16,7 +16,7 @@ use super::role::{Role, Roles};
 use super::segment::{Leaf, Segment};
 use super::stage::stage_of;
 use super::thread_time::{ThreadState, last_piece};
-use super::timeline::{DeviceMoment, NO_INDEX, Request, ThreadIndex, Timeline};
+use super::timeline::{DeviceMoment, NO_INDEX, Request, TakenBy, ThreadIndex, Timeline};
 use super::wake_edge::{WakeEdge, has_timeline, wake_edge};
 use crate::event::{DeviceId, Interval, MonoNs, Pid};
 
@@ -324,6 +324,15 @@ impl<'a> Walker<'a> {
             return;
         }
         let end = timeline.off_cpu[ended_by];
+        // Whatever a thread waits for while it frees memory, freeing is what it waits for.
+        if let (Some(taken), _) = timeline.taken_before(thread, time.end)
+            && timeline.taken[taken].by != TakenBy::Interrupt
+            && timeline.taken[taken].time.start <= timeline.off_cpu[row].off
+        {
+            let leaf = leaf::cpu::taken_leaf(timeline, thread, taken, HopState::Blocked);
+            let row = (EvidenceTable::OffCpu, timeline.off_cpu[row].id.0);
+            return self.emit(time, chain, leaf.resting_on(row));
+        }
         let edge = wake_edge(timeline, &end);
         let wait = leaf::wait::Wait::new(timeline, thread, time, row, end);
         if let (Some(call), _) = timeline.api_call_before(thread, time.end)

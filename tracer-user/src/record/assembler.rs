@@ -7,8 +7,8 @@ use tracer_abi::kernel::{MemfdRecord, OffCpuRecord, SyscallRecord, ThreadState, 
 use super::objects::Objects;
 use super::probes::RawRecord;
 use super::rows::{
-    KernelSymbols, RecentRequests, RowIds, block_io_row, off_cpu_row, still_off_row, still_running_row,
-    syscall_row,
+    KernelSymbols, RecentRequests, RowIds, block_io_row, interrupt_row, memory_stall_row, off_cpu_row,
+    retransmit_row, still_off_row, still_running_row, syscall_row,
 };
 use super::tree::{Tree, comm_text};
 use crate::event::{DurationNs, MonoNs, Pid, Text, Tid};
@@ -27,6 +27,8 @@ pub struct Assembler {
     symbols: KernelSymbols,
     off_cpu_ids: RowIds,
     syscall_ids: RowIds,
+    memory_stall_ids: RowIds,
+    interrupt_ids: RowIds,
     /// Calls of this batch: they wait for [`Self::settle`], so that one look at who holds which pipe serves them all.
     calls: Vec<SyscallRecord>,
     memfds: Vec<MemfdRecord>,
@@ -47,6 +49,8 @@ impl Assembler {
             symbols: KernelSymbols::default(),
             off_cpu_ids: RowIds::default(),
             syscall_ids: RowIds::default(),
+            memory_stall_ids: RowIds::default(),
+            interrupt_ids: RowIds::default(),
             calls: Vec::new(),
             memfds: Vec::new(),
             ended: MonoNs::MAX,
@@ -125,7 +129,24 @@ impl Assembler {
                 }
             }
             RawRecord::Memfd(record) => self.memfds.push(**record),
+            RawRecord::MemoryStall(record) if self.holds(record.start_ns, record.end_ns) => {
+                writer.push(memory_stall_row(record, self.memory_stall_ids.next_id(), self.started));
+            }
+            RawRecord::Interrupt(record) if self.holds(record.start_ns, record.end_ns) => {
+                writer.push(interrupt_row(record, self.interrupt_ids.next_id(), self.started));
+            }
+            RawRecord::Retransmit(record) if self.holds(record.header.time_ns, record.header.time_ns) => {
+                if let Some(row) = retransmit_row(record) {
+                    writer.push(row);
+                }
+            }
+            RawRecord::MemoryStall(_) | RawRecord::Interrupt(_) | RawRecord::Retransmit(_) => {}
         }
+    }
+
+    /// Whether an interval ended within the recording. (One that goes on after its end is left out.)
+    fn holds(&self, start_ns: u64, end_ns: u64) -> bool {
+        start_ns <= end_ns && end_ns as i64 > self.started.0 && end_ns as i64 <= self.ended.0
     }
 
     fn off_cpu(&mut self, record: &OffCpuRecord, writer: &mut BundleWriter) {
@@ -233,6 +254,8 @@ fn open_after(row: &mut OffCpu, ended: MonoNs) {
         row.culprit_ns = None;
         row.others_ns = DurationNs(0);
         row.idle_ns = DurationNs(0);
+        row.allowed_cpus = None;
+        row.forbidden_idle_ns = None;
     }
     if row.woken_ns.is_some_and(|woken| woken > ended) {
         row.woken_ns = None;

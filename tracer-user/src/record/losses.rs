@@ -28,6 +28,11 @@ const CLASSES: [(LossClass, &str, &str); LossClass::COUNT as usize] = [
         "irq_depth",
         "interrupts nested deeper than is kept: a wake edge may lack what it delivered",
     ),
+    (
+        LossClass::RingOther,
+        "ring.other",
+        "the ring was full: stalls of memory, interrupts or retransmissions are missing",
+    ),
 ];
 
 /// Turns counters that only grow into intervals.

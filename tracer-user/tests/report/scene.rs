@@ -205,6 +205,8 @@ impl Scene {
             completed_ns: MonoNs(completed),
             in_flight: 1,
             error: 0,
+            throttled: None,
+            swap: None,
             file: Some(file.into()),
         });
         Evidence { table: "block_io".into(), row: RowId(request_id.0) }
@@ -257,6 +259,9 @@ impl Scene {
             culprit_ns: None,
             others_ns: DurationNs(0),
             idle_ns: DurationNs(on - woken),
+            allowed_cpus: None,
+            forbidden_idle_ns: None,
+            throttled: None,
         });
         Evidence { table: "off_cpu".into(), row: id }
     }

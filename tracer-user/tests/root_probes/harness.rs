@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use gtrace::record::probes::{LoadConfig, Probes, RawRecord};
 use tracer_abi::kernel::{
-    BlockRecord, CountKey, CountValue, ExecRecord, ExitRecord, ForkRecord, MemfdRecord, ObjectPathRecord,
-    OffCpuRecord, SyscallRecord, WakerKind,
+    BlockRecord, CountKey, CountValue, ExecRecord, ExitRecord, ForkRecord, InterruptRecord, MemfdRecord,
+    MemoryStallRecord, ObjectPathRecord, OffCpuRecord, RetransmitRecord, SyscallRecord, WakerKind,
 };
 
 /// Everything recorded, in order.
@@ -21,6 +21,9 @@ pub struct Recording {
     pub execs: Vec<ExecRecord>,
     pub exits: Vec<ExitRecord>,
     pub memfds: Vec<MemfdRecord>,
+    pub memory_stalls: Vec<MemoryStallRecord>,
+    pub interrupts: Vec<InterruptRecord>,
+    pub retransmits: Vec<RetransmitRecord>,
 }
 
 impl Recording {
@@ -39,6 +42,9 @@ impl Recording {
             execs: Vec::new(),
             exits: Vec::new(),
             memfds: Vec::new(),
+            memory_stalls: Vec::new(),
+            interrupts: Vec::new(),
+            retransmits: Vec::new(),
         }
     }
 
@@ -53,6 +59,8 @@ impl Recording {
         let (off_cpu, syscalls, blocks) = (&mut self.off_cpu, &mut self.syscalls, &mut self.blocks);
         let (paths, forks, execs) = (&mut self.paths, &mut self.forks, &mut self.execs);
         let (exits, memfds) = (&mut self.exits, &mut self.memfds);
+        let (stalls, interrupts) = (&mut self.memory_stalls, &mut self.interrupts);
+        let retransmits = &mut self.retransmits;
         let mut receive = |record: RawRecord<'_>| match record {
             RawRecord::OffCpu(record) => off_cpu.push(*record),
             RawRecord::Syscall(record) => syscalls.push(*record),
@@ -62,6 +70,9 @@ impl Recording {
             RawRecord::Exec(record) => execs.push(*record),
             RawRecord::Exit(record) => exits.push(*record),
             RawRecord::Memfd(record) => memfds.push(*record),
+            RawRecord::MemoryStall(record) => stalls.push(*record),
+            RawRecord::Interrupt(record) => interrupts.push(*record),
+            RawRecord::Retransmit(record) => retransmits.push(*record),
         };
         while self.probes.drain(10_000, &mut receive) == 10_000 {}
     }
@@ -87,6 +98,12 @@ impl Recording {
         for record in &self.syscalls {
             assert!(record.start_ns <= record.end_ns, "{record:?}");
             assert!(record.blocked_ns <= record.end_ns - record.start_ns, "{record:?}");
+        }
+        for record in &self.memory_stalls {
+            assert!(record.start_ns <= record.end_ns, "{record:?}");
+        }
+        for record in &self.interrupts {
+            assert!(record.start_ns + 20_000 <= record.end_ns, "{record:?}");
         }
         for record in &self.blocks {
             assert!(record.request_id != 0 && record.queued_ns <= record.completed_ns, "{record:?}");

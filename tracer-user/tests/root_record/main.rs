@@ -13,6 +13,7 @@ mod gtrace;
 mod inject;
 mod interpreter_lock;
 mod ownership;
+mod pressure;
 mod quota;
 mod refusals;
 mod timeline;

@@ -108,6 +108,9 @@ fn off_cpu() {
             culprit_ns: queued.then_some(DurationNs(queue / 2)),
             others_ns: DurationNs(if queued { queue / 2 } else { 0 }),
             idle_ns: DurationNs(if queued { 0 } else { queue }),
+            allowed_cpus: None,
+            forbidden_idle_ns: None,
+            throttled: None,
         }
     });
     // Four times with nanoseconds alone carry 7.9 bytes of information a row on a recorded timeline.

@@ -133,6 +133,9 @@ fn wait(id: i64, tid: i32, start: i64, request: i64) -> OffCpu {
         culprit_ns: None,
         others_ns: DurationNs(0),
         idle_ns: DurationNs(30_000),
+        allowed_cpus: None,
+        forbidden_idle_ns: None,
+        throttled: None,
     }
 }
 
@@ -151,6 +154,8 @@ fn request(id: i64, tid: i32, start: i64, file: &str) -> BlockIo {
         completed_ns: MonoNs(start + 820_000),
         in_flight: 4,
         error: 0,
+        throttled: None,
+        swap: None,
         file: Some(file.into()),
     }
 }

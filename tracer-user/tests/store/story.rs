@@ -12,7 +12,7 @@ use gtrace::event::{
 use gtrace::store::meta::{GpuInfo, Meta};
 use gtrace::store::schema::{
     BlockIo, ClockSample, Collective, CudaApi, CudaOverhead, CudaSync, Evidence, Gap, GapSegment, GpuOp, Hop,
-    Loss, Marker, OffCpu, Process, Syscall, SyscallCount, Thread,
+    Interrupt, Loss, Marker, MemoryStall, OffCpu, Process, Retransmit, Syscall, SyscallCount, Thread,
 };
 use gtrace::store::{Bundle, BundleWriter};
 
@@ -180,6 +180,9 @@ fn off_cpu(id: i64, tid: i32, off: i64, woken: i64, on: i64) -> OffCpu {
         culprit_ns: None,
         others_ns: DurationNs(0),
         idle_ns: DurationNs(0),
+        allowed_cpus: None,
+        forbidden_idle_ns: None,
+        throttled: None,
     }
 }
 
@@ -285,8 +288,30 @@ fn host(writer: &mut BundleWriter) {
         completed_ns: at(558),
         in_flight: 1,
         error: 0,
+        throttled: None,
+        swap: None,
         file: text("/data/shard-\"03\".tar"),
     });
+    writer.push(MemoryStall {
+        id: RowId(1),
+        pid: Pid(200),
+        tid: Tid(200),
+        kind: "group_reclaim".into(),
+        start_ns: at(580),
+        end_ns: at(590),
+        syscall: None,
+        pages: Some(32),
+    });
+    writer.push(Interrupt {
+        id: RowId(1),
+        pid: Pid(200),
+        tid: Tid(200),
+        cpu: 1,
+        name: "NET_RX".into(),
+        start_ns: at(600),
+        end_ns: at(640),
+    });
+    writer.push(Retransmit { time_ns: at(610), connection: "10.0.0.1:41532 -> 10.0.0.2:9000".into() });
     writer.push(Loss {
         source: "ring.syscall".into(),
         reason: "full".into(),

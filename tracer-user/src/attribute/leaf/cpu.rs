@@ -6,7 +6,7 @@ use crate::attribute::names::Name;
 use crate::attribute::path::{EvidenceTable, HopState};
 use crate::attribute::segment::Leaf;
 use crate::attribute::system_call::SystemCall;
-use crate::attribute::timeline::{ThreadIndex, Timeline};
+use crate::attribute::timeline::{TakenBy, ThreadIndex, Timeline};
 use crate::attribute::walk::{Chain, Walker};
 use crate::event::Interval;
 
@@ -17,23 +17,38 @@ pub fn running(walker: &mut Walker, thread: ThreadIndex, time: Interval, chain: 
     while !rest.is_empty() {
         let (api, api_boundary) = timeline.api_call_before(thread, rest.end);
         let (syscall, syscall_boundary) = timeline.system_call_before(thread, rest.end);
-        let start = api_boundary.max(syscall_boundary).max(rest.start);
+        let (taken, taken_boundary) = timeline.taken_before(thread, rest.end);
+        let start = api_boundary.max(syscall_boundary).max(taken_boundary).max(rest.start);
         let piece = Interval::new(start, rest.end);
-        match (api, syscall) {
+        match (api, syscall, taken) {
+            (_, _, Some(taken)) => {
+                walker.emit(piece, chain, taken_leaf(timeline, thread, taken, HopState::Running));
+            }
             _ if timeline.thread(thread).is_tool() => {
                 let leaf = Leaf::thread(timeline, thread, HopState::Running, Cause::ToolOverhead);
                 let name = timeline.thread(thread).name;
                 walker.emit(piece, chain, leaf.on(name));
             }
-            (Some(call), _) => super::gpu::running_in_call(walker, thread, piece, call, chain),
-            (None, Some(call)) => in_system_call(walker, thread, piece, call, chain),
-            (None, None) if timeline.thread(thread).is_kernel() => {
+            (Some(call), ..) => super::gpu::running_in_call(walker, thread, piece, call, chain),
+            (None, Some(call), _) => in_system_call(walker, thread, piece, call, chain),
+            (None, None, _) if timeline.thread(thread).is_kernel() => {
                 in_kernel_thread(walker, thread, piece, chain);
             }
-            (None, None) => in_user_code(walker, thread, piece, chain),
+            (None, None, _) => in_user_code(walker, thread, piece, chain),
         }
         rest.end = piece.start;
     }
+}
+
+/// Time that was taken from a thread.
+pub fn taken_leaf(timeline: &Timeline, thread: ThreadIndex, taken: usize, state: HopState) -> Leaf {
+    let taken = timeline.taken[taken];
+    let (cause, table) = match taken.by {
+        TakenBy::Reclaim => (Cause::MemoryReclaim, EvidenceTable::MemoryStalls),
+        TakenBy::Compaction => (Cause::MemoryCompaction, EvidenceTable::MemoryStalls),
+        TakenBy::Interrupt => (Cause::HostIrq, EvidenceTable::Interrupts),
+    };
+    Leaf::thread(timeline, thread, state, cause).on(taken.name).resting_on(Some((table, taken.id.0)))
 }
 
 /// A thread was on its way out.

@@ -32,6 +32,10 @@ pub fn runnable(walker: &mut Walker, thread: ThreadIndex, time: Interval, row: u
             walker.names.str(&cpu)
         }
         Cause::UnknownLostEvents => walker.names.str("sched_switch"),
+        Cause::HostRunqAffinity => {
+            let allowed = format!("may run on {} CPUs", row.allowed_cpus);
+            walker.names.str(if row.allowed_cpus == 1 { "may run on 1 CPU" } else { &allowed })
+        }
         _ => task_name(&mut walker.names, row.culprit_pid, row.culprit_comm),
     };
     let (call, _) = timeline.system_call_before(thread, time.end);
@@ -59,6 +63,11 @@ fn cause(timeline: &Timeline, thread: ThreadIndex, row: &OffCpu) -> Cause {
     }
     if timeline.is_tool(row.culprit_pid, row.culprit_comm) {
         return Cause::ToolOverhead;
+    }
+    // The whole wait, but for what it takes to notice: with a wider mask it would have run.
+    let waited = row.on - row.woken.min(row.on);
+    if row.forbidden_idle.0 > 0 && row.forbidden_idle.0 >= waited.0 / 10 * 9 {
+        return Cause::HostRunqAffinity;
     }
     if row.culprit_pid == timeline.thread(thread).pid {
         return Cause::HostRunqOversubscribed;

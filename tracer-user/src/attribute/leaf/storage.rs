@@ -108,6 +108,13 @@ fn queued(
     }
     // Before the request was made, the wait was for whoever made it.
     let before = Interval::new(time.start, made);
+    if request.throttled && !before.is_empty() {
+        let cause = if request.writes { Cause::StorageWriteThrottled } else { Cause::StorageReadThrottled };
+        let object = purpose.object.or(request.device);
+        let row = Some((EvidenceTable::BlockIo, request.id.0));
+        walker.emit(before, on_device, Leaf::device(request.device, cause).on(object).resting_on(row));
+        return;
+    }
     if before.is_empty() || walker.before_request(wait, request, before, chain) {
         return;
     }
@@ -137,7 +144,8 @@ fn first_queued(walker: &Walker, wait: &Wait, request: &Request, time: Interval)
 
 /// Whether `other` is a request of the waiting thread's own work: its own, of the same submitter, or of the same file.
 fn is_own(tid: Tid, request: &Request, other: &Request) -> bool {
-    let submitter = other.tid.0 != 0 && (other.tid == request.tid || other.tid == tid);
+    // What a limit held back is submitted by a kernel thread, for everybody.
+    let submitter = other.tid.0 != 0 && !other.throttled && (other.tid == request.tid || other.tid == tid);
     let file = !other.file.is_none() && other.file == request.file;
     other.id == request.id || submitter || file
 }
@@ -176,16 +184,26 @@ fn find_purpose(walker: &Walker, wait: &Wait, request: Option<&Request>, chain: 
         None => wait.kind(&timeline.names),
     };
     let file = request.map_or(Name::NONE, |request| request.file);
-    let object = call.map_or(Name::NONE, |call| call.object).or(file);
+    // A ring or an AIO context is no file: the request knows which one it is for.
+    let named = call.filter(|call| names_file(timeline.names.get(call.object_kind)));
+    let object = named.map_or(Name::NONE, |call| call.object).or(file);
+    let object = object.or(call.map_or(Name::NONE, |call| call.object));
+    let swap = request.is_some_and(|request| request.swap);
     let writes = request.is_some_and(|request| request.writes);
     let (device, queue) = match cause_of_call(&timeline.names, call, kind) {
         Some(Cause::StorageFsync) => (Cause::StorageFsync, Cause::StorageFsync),
         Some(Cause::StorageMetadata) => (Cause::StorageMetadata, Cause::StorageMetadata),
         Some(Cause::StorageRemote) => (Cause::StorageRemote, Cause::StorageRemote),
         Some(Cause::HostExec) => (Cause::HostExec, Cause::HostExec),
+        None if !kernel && !writes && swap => (Cause::MemorySwap, Cause::MemorySwap),
         None if !kernel && !writes => (Cause::MemoryMajorFault, Cause::MemoryMajorFault),
         _ if writes => (Cause::StorageWriteDevice, Cause::StorageWriteQueue),
         _ => (Cause::StorageReadDevice, Cause::StorageReadQueue),
     };
     Purpose { device, queue, object }
+}
+
+/// Whether the object of a call of this kind is what a block request can be for.
+fn names_file(kind: &str) -> bool {
+    matches!(kind, "file" | "block_device")
 }

@@ -10,6 +10,10 @@ use crate::attribute::walk::{Chain, Walker};
 /// A timer ran out: a sleep, a wait with a time-out, or the kernel's own delay on the way to something.
 pub fn ran_out(walker: &mut Walker, wait: &Wait, chain: Chain) {
     let timeline = walker.timeline;
+    if wait.end.throttled {
+        let leaf = wait.leaf(timeline, Cause::StorageWriteThrottled);
+        return walker.emit(wait.time, chain, leaf);
+    }
     let kernel = timeline.thread(wait.thread).is_kernel();
     let call = if kernel { purpose(timeline, None, chain) } else { wait.call(timeline) };
     let kind = match call {
@@ -22,7 +26,9 @@ pub fn ran_out(walker: &mut Walker, wait: &Wait, chain: Chain) {
         call.is_none_or(|call| call.object.is_none() || timeline.names.get(call.object_kind) == "sleep");
     let cause = match cause_of_call(&timeline.names, call, kind) {
         // A kernel thread that works for a call delays it by its own timers; so do the timers of a connection.
-        Some(cause) if kernel || (!own_timer && cause.family() == "net") => cause,
+        Some(cause) if kernel || (!own_timer && cause.family() == "net") => {
+            super::network::or_retransmit(timeline, wait, wait.object(timeline), cause)
+        }
         Some(Cause::HostSleep) => Cause::HostSleep,
         Some(_) if waits_for_nothing && is_bare_select(timeline.names.get(wait.end.syscall)) => {
             Cause::HostSleep

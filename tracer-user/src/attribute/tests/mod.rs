@@ -8,3 +8,4 @@ mod properties;
 mod roles;
 mod scene;
 mod storage;
+mod taken;

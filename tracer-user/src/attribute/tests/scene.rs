@@ -9,7 +9,8 @@ use crate::event::{
     ContextId, CorrelationId, DeviceId, DurationNs, MonoNs, OpId, Pid, RequestId, RowId, StreamId, Text, Tid,
 };
 use crate::store::schema::{
-    BlockIo, CudaApi, CudaOverhead, CudaSync, GapSegment, GpuOp, Loss, OffCpu, Process, Syscall, Thread,
+    BlockIo, CudaApi, CudaOverhead, CudaSync, GapSegment, GpuOp, Interrupt, Loss, MemoryStall, OffCpu,
+    Process, Retransmit, Syscall, Thread,
 };
 
 /// The GPU process and its main thread.
@@ -32,6 +33,9 @@ pub struct Scene {
     pub off_cpu: Vec<OffCpu>,
     pub syscalls: Vec<Syscall>,
     pub block_io: Vec<BlockIo>,
+    pub memory_stalls: Vec<MemoryStall>,
+    pub interrupts: Vec<Interrupt>,
+    pub retransmits: Vec<Retransmit>,
     pub threads: Vec<Thread>,
     pub processes: Vec<Process>,
     pub losses: Vec<Loss>,
@@ -178,6 +182,9 @@ impl Scene {
             culprit_ns: None,
             others_ns: DurationNs(0),
             idle_ns: DurationNs(0),
+            allowed_cpus: None,
+            forbidden_idle_ns: None,
+            throttled: None,
         });
         self.off_cpu.last_mut().expect("just pushed")
     }
@@ -235,9 +242,45 @@ impl Scene {
             completed_ns: us(times[2]),
             in_flight: 1,
             error: 0,
+            throttled: None,
+            swap: None,
             file: (!file.is_empty()).then(|| file.into()),
         });
         self.block_io.last_mut().expect("just pushed")
+    }
+
+    /// A thread frees memory.
+    pub fn stall(&mut self, (pid, tid): (i32, i32), kind: &str, start: i64, end: i64) {
+        let id = RowId(self.id());
+        self.memory_stalls.push(MemoryStall {
+            id,
+            pid: Pid(pid),
+            tid: Tid(tid),
+            kind: kind.into(),
+            start_ns: us(start),
+            end_ns: us(end),
+            syscall: None,
+            pages: None,
+        });
+    }
+
+    /// An interrupt takes a thread's CPU.
+    pub fn interrupt(&mut self, (pid, tid): (i32, i32), name: &str, start: i64, end: i64) {
+        let id = RowId(self.id());
+        self.interrupts.push(Interrupt {
+            id,
+            pid: Pid(pid),
+            tid: Tid(tid),
+            cpu: 0,
+            name: name.into(),
+            start_ns: us(start),
+            end_ns: us(end),
+        });
+    }
+
+    /// A segment of a connection is sent again.
+    pub fn retransmit(&mut self, connection: &str, time: i64) {
+        self.retransmits.push(Retransmit { time_ns: us(time), connection: connection.into() });
     }
 
     pub fn loss(&mut self, source: &str, start: i64, end: i64) -> &mut Loss {
@@ -275,6 +318,9 @@ impl Scene {
         self.off_cpu.iter().for_each(|row| builder.off_cpu(row));
         self.syscalls.iter().for_each(|row| builder.syscall(row));
         self.block_io.iter().for_each(|row| builder.block_io(row));
+        self.memory_stalls.iter().for_each(|row| builder.memory_stall(row));
+        self.interrupts.iter().for_each(|row| builder.interrupt(row));
+        self.retransmits.iter().for_each(|row| builder.retransmit(row));
         self.losses.iter().for_each(|row| builder.loss(row));
         builder.finish()
     }

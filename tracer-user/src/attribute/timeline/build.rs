@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use super::op::copy_kind;
 use super::{
     ApiCall, Call, CopyKind, LossKind, Lost, Marker, MarkerKind, NO_INDEX, Nested, OffCpu, OffState, Op,
-    OpClass, ProcessRow, Request, Requests, Sync, ThreadIndex, ThreadKind, ThreadRows, Timeline, Waker,
-    is_collective,
+    OpClass, ProcessRow, Request, Requests, Sync, Taken, TakenBy, ThreadIndex, ThreadKind, ThreadRows,
+    Timeline, Waker, is_collective,
 };
 use crate::attribute::cuda_call::CudaCall;
 use crate::attribute::names::Name;
@@ -42,6 +42,7 @@ pub struct TimelineBuilder {
     syscalls: Vec<(ThreadKey, Call)>,
     api: Vec<(ThreadKey, ApiCall)>,
     markers: Vec<(ThreadKey, Marker)>,
+    taken: Vec<(ThreadKey, Taken)>,
     requests: Vec<Request>,
     latest: MonoNs,
     ended: bool,
@@ -236,6 +237,9 @@ impl TimelineBuilder {
                 culprit_comm: names.optional(row.culprit_comm.as_ref()),
                 culprit_ran: row.culprit_ns.unwrap_or_default(),
                 idle: row.idle_ns,
+                forbidden_idle: row.forbidden_idle_ns.unwrap_or_default(),
+                allowed_cpus: row.allowed_cpus.unwrap_or_default(),
+                throttled: row.throttled.unwrap_or_default(),
                 ended_by: NO_INDEX,
             },
         ));
@@ -276,7 +280,35 @@ impl TimelineBuilder {
             issued,
             completed: checked(row.completed_ns).max(issued),
             file: names.optional(row.file.as_ref()),
+            throttled: row.throttled.unwrap_or_default(),
+            swap: row.swap.unwrap_or_default(),
         });
+    }
+
+    /// Adds a stretch of freeing memory.
+    pub fn memory_stall(&mut self, row: &schema::MemoryStall) {
+        let by = if row.kind.as_str() == "compaction" { TakenBy::Compaction } else { TakenBy::Reclaim };
+        let name = self.timeline.names.str(match row.kind.as_str() {
+            "group_reclaim" => "the control group's memory",
+            "node_reclaim" => "the memory node's memory",
+            "compaction" => "large pages",
+            _ => "the machine's memory",
+        });
+        let time = interval(row.start_ns, row.end_ns);
+        self.taken.push(((row.pid, row.tid), Taken { id: row.id, time, by, name }));
+    }
+
+    /// Adds an interrupt that took long.
+    pub fn interrupt(&mut self, row: &schema::Interrupt) {
+        let name = self.timeline.names.text(&row.name);
+        let time = interval(row.start_ns, row.end_ns);
+        self.taken.push(((row.pid, row.tid), Taken { id: row.id, time, by: TakenBy::Interrupt, name }));
+    }
+
+    /// Adds a segment that was sent again.
+    pub fn retransmit(&mut self, row: &schema::Retransmit) {
+        let connection = self.timeline.names.text(&row.connection);
+        self.timeline.retransmits.entry(connection).or_default().push(checked(row.time_ns));
     }
 
     /// Adds a thread.
@@ -350,6 +382,7 @@ impl TimelineBuilder {
         join_launches(&mut timeline);
         order_ops(&mut timeline);
         timeline.losses.sort_by_key(|loss| (loss.time, loss.pid, loss.source));
+        timeline.retransmits.values_mut().for_each(|times| times.sort_unstable());
         timeline
     }
 
@@ -359,6 +392,7 @@ impl TimelineBuilder {
             self.threads.entry(key).or_insert_with(|| new_thread(key.0, key.1));
         }
         let calls = self.syscalls.iter().map(|row| row.0).chain(self.api.iter().map(|row| row.0));
+        let calls = calls.chain(self.taken.iter().map(|row| row.0));
         for key in calls.chain(self.markers.iter().map(|row| row.0)) {
             self.threads.entry(key).or_insert_with(|| new_thread(key.0, key.1));
         }
@@ -372,15 +406,25 @@ impl TimelineBuilder {
         self.markers.sort_unstable_by_key(|(key, row)| {
             (*key, row.time.start, std::cmp::Reverse(row.time.end), row.id)
         });
+        self.taken.sort_unstable_by_key(|(key, row)| (*key, row.time, row.id));
+        // An interrupt within a stall belongs to it.
+        self.taken.dedup_by(|(key, next), (before, row)| {
+            let same = key == before;
+            if same && next.time.start < row.time.end {
+                next.time = Interval::new(row.time.end, next.time.end.max(row.time.end));
+            }
+            same && next.time.is_empty()
+        });
         let timeline = &mut self.timeline;
         timeline.threads = std::mem::take(&mut self.threads).into_values().collect();
-        let (mut off, mut call, mut api, mut marker) = (0, 0, 0, 0);
+        let (mut off, mut call, mut api, mut marker, mut taken) = (0, 0, 0, 0, 0);
         for (index, thread) in timeline.threads.iter_mut().enumerate() {
             let key = (thread.pid, thread.tid);
             thread.off_cpu = take_range(&self.off_cpu, &mut off, key);
             thread.syscalls = take_range(&self.syscalls, &mut call, key);
             thread.api = take_range(&self.api, &mut api, key);
             thread.markers = take_range(&self.markers, &mut marker, key);
+            thread.taken = take_range(&self.taken, &mut taken, key);
             for (_, row) in &mut self.markers[thread.markers.clone()] {
                 row.thread = ThreadIndex(index as u32);
             }
@@ -400,6 +444,7 @@ impl TimelineBuilder {
         timeline.off_cpu = std::mem::take(&mut self.off_cpu).into_iter().map(|(_, row)| row).collect();
         timeline.syscalls = std::mem::take(&mut self.syscalls).into_iter().map(|(_, row)| row).collect();
         timeline.api = std::mem::take(&mut self.api).into_iter().map(|(_, row)| row).collect();
+        timeline.taken = std::mem::take(&mut self.taken).into_iter().map(|(_, row)| row).collect();
         timeline.markers = std::mem::take(&mut self.markers).into_iter().map(|(_, row)| row).collect();
         for index in 0..timeline.off_cpu.len() {
             let row = &timeline.off_cpu[index];
@@ -429,6 +474,7 @@ fn new_thread(pid: Pid, tid: Tid) -> ThreadRows {
         syscalls: 0..0,
         api: 0..0,
         markers: 0..0,
+        taken: 0..0,
     }
 }
 

@@ -13,7 +13,7 @@ pub use op::{CopyKind, Op, OpClass, is_collective};
 pub use requests::Requests;
 pub use row::{
     ApiCall, Call, LossKind, Lost, Marker, MarkerKind, NO_INDEX, Nested, OffCpu, OffState, ProcessRow,
-    Request, Sync, ThreadIndex, ThreadKind, ThreadRows, Waker,
+    Request, Sync, Taken, TakenBy, ThreadIndex, ThreadKind, ThreadRows, Waker,
 };
 
 use super::names::{Name, Names};
@@ -57,6 +57,10 @@ pub struct Timeline {
     pub syncs: Vec<Sync>,
     /// Where streams were told to wait for an event: indices into `syncs`, by process, stream and time.
     pub stream_waits: Vec<u32>,
+    /// What was taken of threads' time, by thread and time; those of one thread do not overlap.
+    pub taken: Vec<Taken>,
+    /// When segments of each TCP connection (`local -> peer`) were sent again, in order.
+    pub retransmits: HashMap<Name, Vec<MonoNs>>,
     /// Block requests.
     pub requests: Requests,
     /// Intervals in which nothing is blamed, by start.
@@ -139,6 +143,27 @@ impl Timeline {
             .binary_search_by_key(&start, |call| call.time.start)
             .ok()
             .map(|index| range.start + index)
+    }
+
+    /// What was taken of `thread`'s time just before `moment`, and the latest boundary of such stretches before `moment`.
+    #[must_use]
+    pub fn taken_before(&self, thread: ThreadIndex, moment: MonoNs) -> (Option<usize>, MonoNs) {
+        let range = self.thread(thread).taken.clone();
+        let taken = &self.taken[range.clone()];
+        let Some(index) = taken.partition_point(|piece| piece.time.start < moment).checked_sub(1) else {
+            return (None, MonoNs::MIN);
+        };
+        let time = taken[index].time;
+        if time.end >= moment { (Some(range.start + index), time.start) } else { (None, time.end) }
+    }
+
+    /// Whether a segment of a connection was sent again in `time`.
+    #[must_use]
+    pub fn retransmitted(&self, connection: Name, time: Interval) -> bool {
+        self.retransmits.get(&connection).is_some_and(|times| {
+            let first = times.partition_point(|&sent| sent < time.start);
+            times.get(first).is_some_and(|&sent| sent < time.end)
+        })
     }
 
     /// The innermost CUDA call of `thread` that holds the moment just before `moment`, and the latest boundary of its CUDA

@@ -92,6 +92,12 @@ pub struct OffCpu {
     pub culprit_ran: DurationNs,
     /// How long that CPU idled.
     pub idle: DurationNs,
+    /// How long another CPU idled on which it may not run.
+    pub forbidden_idle: DurationNs,
+    /// CPUs that it may run on, 0 if unknown.
+    pub allowed_cpus: i32,
+    /// It was made to sleep because too many pages were dirty.
+    pub throttled: bool,
     /// Index of the interval whose wake-up really ended this wait: itself, or a later one where a timed wait was begun
     /// again on the same object.
     pub ended_by: u32,
@@ -263,6 +269,34 @@ pub struct Request {
     pub completed: MonoNs,
     /// The file.
     pub file: Name,
+    /// A control group's limit held it back before it was made.
+    pub throttled: bool,
+    /// It moved memory from or to swap space.
+    pub swap: bool,
+}
+
+/// What took a thread's time without its doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TakenBy {
+    /// Memory had to be freed first; see the table `memory_stalls`.
+    Reclaim,
+    /// Pages had to be moved first; see the table `memory_stalls`.
+    Compaction,
+    /// An interrupt; see the table `interrupts`.
+    Interrupt,
+}
+
+/// One stretch of a thread's time that was taken from it.
+#[derive(Clone, Copy, Debug)]
+pub struct Taken {
+    /// Its row in the table of its kind.
+    pub id: RowId,
+    /// When.
+    pub time: Interval,
+    /// By what.
+    pub by: TakenBy,
+    /// The interrupt's name, or what was short of memory.
+    pub name: Name,
 }
 
 /// What a loss was of.
@@ -325,6 +359,8 @@ pub struct ThreadRows {
     pub api: std::ops::Range<usize>,
     /// Its marked ranges.
     pub markers: std::ops::Range<usize>,
+    /// What was taken from it.
+    pub taken: std::ops::Range<usize>,
 }
 
 /// A process.

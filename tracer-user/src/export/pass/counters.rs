@@ -270,6 +270,8 @@ mod tests {
             completed_ns: MonoNs(completed),
             in_flight: 1,
             error: 0,
+            throttled: None,
+            swap: None,
             file: None,
         }
     }

@@ -116,6 +116,9 @@ fn off_cpu(tables: &mut Tables, thread: i64, off: i64, on: Option<i64>, (from, t
         culprit_ns: None,
         others_ns: DurationNs(0),
         idle_ns: DurationNs(0),
+        allowed_cpus: None,
+        forbidden_idle_ns: None,
+        throttled: None,
     });
 }
 

@@ -17,6 +17,7 @@ use super::offsets;
 use super::programs::{PROGRAMS, ProgramSpec};
 use super::session::{self, Probes};
 use crate::record::CALLS_OVER;
+use crate::record::rows::addresses_of;
 use crate::store::meta::ProbeStatus;
 
 include!(concat!(env!("OUT_DIR"), "/bpf_object.rs"));
@@ -76,10 +77,23 @@ pub(super) fn load(config: &LoadConfig) -> Result<Loaded, ProbeError> {
     }
     let btf = Btf::running_kernel().map_err(ProbeError::NoBtf)?;
     let offsets = PodOffsets(offsets::resolve(&btf)?);
+    let functions = addresses_of([
+        "iomap_dio_bio_end_io",
+        "bio_chain_endio",
+        "blk_throtl_dispatch_work_fn",
+        "end_swap_bio_read",
+        "end_swap_bio_write",
+    ]);
     let constants = PodConfig(KernelConfig {
         fast_syscall_ns: config.fast_syscall_ns,
         own_tgid: std::process::id(),
         kernel_threads: u32::from(config.kernel_threads),
+        direct_end_io: functions[0],
+        chain_end_io: functions[1],
+        throttle_work: functions[2],
+        swap_end_io: [functions[3], functions[4]],
+        o_direct: libc::O_DIRECT as u32,
+        cpus: possible_cpus(),
     });
     let classes = arch::syscall_classes();
     let pid_limit = pid_limit();
@@ -209,6 +223,14 @@ fn may_load() -> bool {
         .unwrap_or(0);
     let has = |bit: u32| capabilities >> bit & 1 == 1;
     has(21) || (has(38) && has(39))
+}
+
+/// CPUs that this machine can have: the number after the last one of `0-63`.
+fn possible_cpus() -> u32 {
+    std::fs::read_to_string("/sys/devices/system/cpu/possible")
+        .ok()
+        .and_then(|text| text.trim().rsplit(['-', ',']).next()?.parse::<u32>().ok())
+        .map_or(1, |last| last.saturating_add(1))
 }
 
 fn pid_limit() -> u32 {

@@ -59,6 +59,8 @@ const IRQ: &[&str] = &["wake edges made in interrupts"];
 const TIMER: &[&str] = &["host.sleep", "host.timed_wait"];
 const BLOCK: &[&str] = &["storage.*"];
 const NET: &[&str] = &["net.*"];
+const RECLAIM: &[&str] = &["memory.reclaim"];
+const COMPACTION: &[&str] = &["memory.compaction"];
 
 /// Every program, exits before their entries: a half attached alone for a moment then only sees exits, which are
 /// harmless.
@@ -94,6 +96,16 @@ pub const PROGRAMS: &[ProgramSpec] = &[
     optional("netif_receive_skb", NET),
     half("tcp_probe", "netif_receive_skb", NET),
     half("inet_sock_set_state", "netif_receive_skb", &["net.accept", "net.connect"]),
+    optional("tcp_retransmit_skb", &["net.retransmit"]),
+    half("mm_vmscan_direct_reclaim_end", "mm_vmscan_direct_reclaim_begin", RECLAIM),
+    half("mm_vmscan_direct_reclaim_begin", "mm_vmscan_direct_reclaim_end", RECLAIM),
+    half("mm_vmscan_memcg_reclaim_end", "mm_vmscan_memcg_reclaim_begin", RECLAIM),
+    half("mm_vmscan_memcg_reclaim_begin", "mm_vmscan_memcg_reclaim_end", RECLAIM),
+    half("mm_vmscan_node_reclaim_end", "mm_vmscan_node_reclaim_begin", RECLAIM),
+    half("mm_vmscan_node_reclaim_begin", "mm_vmscan_node_reclaim_end", RECLAIM),
+    half("mm_compaction_end", "mm_compaction_begin", COMPACTION),
+    half("mm_compaction_begin", "mm_compaction_end", COMPACTION),
+    optional("balance_dirty_pages", &["storage.write.throttled"]),
     essential("sched_process_fork"),
     optional("sched_process_exec", &["host.exec"]),
     essential("sched_process_exit"),

@@ -1,8 +1,8 @@
 //! Records as they come out of the ring, checked before they are handed on.
 
 use tracer_abi::kernel::{
-    BlockRecord, ExecRecord, ExitRecord, ForkRecord, MemfdRecord, ObjectPathRecord, OffCpuRecord,
-    RecordHeader, RecordKind, SyscallRecord,
+    BlockRecord, ExecRecord, ExitRecord, ForkRecord, InterruptRecord, MemfdRecord, MemoryStallRecord,
+    ObjectPathRecord, OffCpuRecord, RecordHeader, RecordKind, RetransmitRecord, SyscallRecord,
 };
 
 /// One record of the kernel side. Its length and kind are checked; the values inside are the kernel's and, where they
@@ -25,6 +25,12 @@ pub enum RawRecord<'a> {
     Exit(&'a ExitRecord),
     /// A memfd that may be a shim's ring.
     Memfd(&'a MemfdRecord),
+    /// A stretch of freeing memory.
+    MemoryStall(&'a MemoryStallRecord),
+    /// An interrupt that took long.
+    Interrupt(&'a InterruptRecord),
+    /// A segment that was sent again.
+    Retransmit(&'a RetransmitRecord),
 }
 
 impl<'a> RawRecord<'a> {
@@ -41,6 +47,9 @@ impl<'a> RawRecord<'a> {
             RecordKind::Exec => Self::Exec(cast(bytes)?),
             RecordKind::Exit => Self::Exit(cast(bytes)?),
             RecordKind::Memfd => Self::Memfd(cast(bytes)?),
+            RecordKind::MemoryStall => Self::MemoryStall(cast(bytes)?),
+            RecordKind::Interrupt => Self::Interrupt(cast(bytes)?),
+            RecordKind::Retransmit => Self::Retransmit(cast(bytes)?),
         })
     }
 
@@ -56,6 +65,9 @@ impl<'a> RawRecord<'a> {
             Self::Exec(record) => &record.header,
             Self::Exit(record) => &record.header,
             Self::Memfd(record) => &record.header,
+            Self::MemoryStall(record) => &record.header,
+            Self::Interrupt(record) => &record.header,
+            Self::Retransmit(record) => &record.header,
         }
     }
 }
@@ -83,6 +95,12 @@ unsafe impl AnyBits for ExecRecord {}
 unsafe impl AnyBits for ExitRecord {}
 // SAFETY: as above.
 unsafe impl AnyBits for MemfdRecord {}
+// SAFETY: as above.
+unsafe impl AnyBits for MemoryStallRecord {}
+// SAFETY: as above.
+unsafe impl AnyBits for InterruptRecord {}
+// SAFETY: as above.
+unsafe impl AnyBits for RetransmitRecord {}
 
 fn cast<T: AnyBits>(bytes: &[u8]) -> Option<&T> {
     if bytes.len() == size_of::<T>() { cast_prefix(bytes) } else { None }

@@ -1,6 +1,6 @@
 //! Rows of `block_io`.
 
-use tracer_abi::kernel::BlockRecord;
+use tracer_abi::kernel::{BlockRecord, block_flags};
 
 use super::{some_pid, some_tid};
 use crate::event::{MonoNs, RequestId, Text};
@@ -32,6 +32,8 @@ pub fn block_io_row(record: &BlockRecord, objects: &mut Objects) -> BlockIo {
         completed_ns: MonoNs(completed as i64),
         in_flight: record.in_flight as i32,
         error: record.error,
+        throttled: Some(record.flags & block_flags::THROTTLED != 0),
+        swap: Some(record.flags & block_flags::SWAP != 0),
         file: if record.file_inode == 0 { None } else { objects.path(file) },
     }
 }

@@ -1,7 +1,10 @@
 //! Rows out of records: one file a table.
 
 mod block_io;
+mod interrupts;
+mod memory_stalls;
 mod off_cpu;
+mod retransmits;
 mod symbols;
 mod syscall_counts;
 mod syscalls;
@@ -11,8 +14,11 @@ use std::collections::{HashMap, VecDeque};
 use crate::event::{Pid, RowId, Text, Tid};
 
 pub use block_io::block_io_row;
+pub use interrupts::interrupt_row;
+pub use memory_stalls::memory_stall_row;
 pub use off_cpu::{off_cpu_row, still_off_row};
-pub use symbols::KernelSymbols;
+pub use retransmits::retransmit_row;
+pub use symbols::{KernelSymbols, addresses_of};
 pub use syscall_counts::syscall_count_row;
 pub use syscalls::{still_running_row, syscall_row};
 

@@ -1,6 +1,6 @@
 //! Rows of `off_cpu`.
 
-use tracer_abi::kernel::{OffCpuRecord, ThreadState, Waker, WakerKind, off_cpu_flags};
+use tracer_abi::kernel::{OffCpuRecord, THREAD_NAME_BYTES, ThreadState, Waker, WakerKind, off_cpu_flags};
 
 use super::{KernelSymbols, RecentRequests, some_pid, some_tid};
 use crate::event::{DurationNs, MonoNs, Pid, RequestId, RowId, Text, Tid};
@@ -59,6 +59,9 @@ pub fn off_cpu_row(
         culprit_ns: culprit.map(|_| DurationNs(record.culprit_ns as i64)),
         others_ns: DurationNs(record.others_ns as i64),
         idle_ns: DurationNs(record.idle_ns as i64),
+        allowed_cpus: (record.allowed_cpus != 0).then_some(record.allowed_cpus as i32),
+        forbidden_idle_ns: Some(DurationNs(record.forbidden_idle_ns as i64)),
+        throttled: Some(record.flags & off_cpu_flags::DIRTY_THROTTLED != 0 && !preempted),
     }
 }
 
@@ -117,6 +120,9 @@ pub fn still_off_row(
         culprit_ns: None,
         others_ns: DurationNs(0),
         idle_ns: DurationNs(0),
+        allowed_cpus: None,
+        forbidden_idle_ns: None,
+        throttled: Some(state.flags & off_cpu_flags::DIRTY_THROTTLED != 0 && !preempted),
     })
 }
 
@@ -183,9 +189,8 @@ impl Edge {
                 Self { kind: kind("timer"), object: symbols.name(waker.function), ..Self::default() }
             }
             code if code == WakerKind::HardIrq as u32 => {
-                let name = comm_text(&waker.comm);
-                let object = format!("irq {} {name}", waker.irq);
-                Self { kind: kind("irq"), object: Some(Text::from(object.trim_end())), ..Self::default() }
+                let object = interrupt_name(waker.irq, &waker.comm);
+                Self { kind: kind("irq"), object: Some(object), ..Self::default() }
             }
             code if code == WakerKind::SoftIrq as u32 => {
                 Self { kind: kind("softirq"), object: Some(softirq_name(waker.irq)), ..Self::default() }
@@ -195,8 +200,13 @@ impl Edge {
     }
 }
 
+/// `irq 45 nvidia`.
+pub(super) fn interrupt_name(number: u32, name: &[u8; THREAD_NAME_BYTES]) -> Text {
+    Text::from(format!("irq {number} {}", comm_text(name)).trim_end())
+}
+
 /// Vectors of `include/linux/interrupt.h`, as `/proc/softirqs` names them.
-fn softirq_name(vector: u32) -> Text {
+pub(super) fn softirq_name(vector: u32) -> Text {
     const NAMES: [&str; 10] =
         ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
     NAMES

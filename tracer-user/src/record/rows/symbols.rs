@@ -54,3 +54,23 @@ fn find(address: u64) -> Option<Text> {
     }
     None
 }
+
+/// Where these kernel functions begin; 0 for one that this kernel does not have, or whose address it hides.
+#[must_use]
+pub fn addresses_of<const N: usize>(names: [&str; N]) -> [u64; N] {
+    let mut addresses = [0; N];
+    let Ok(file) = File::open("/proc/kallsyms") else { return addresses };
+    let mut reader = BufReader::with_capacity(1 << 16, file);
+    let mut line = Vec::new();
+    while reader.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
+        let text = String::from_utf8_lossy(&line);
+        let mut fields = text.split_ascii_whitespace();
+        if let (Some(address), Some("t" | "T"), Some(name)) = (fields.next(), fields.next(), fields.next())
+            && let Some(index) = names.iter().position(|wanted| *wanted == name)
+        {
+            addresses[index] = u64::from_str_radix(address, 16).unwrap_or(0);
+        }
+        line.clear();
+    }
+    addresses
+}

@@ -51,6 +51,9 @@ fn off_cpu(waker: Waker) -> OffCpuRecord {
         idle_ns: 0,
         others_ns: 0,
         args0: 3,
+        forbidden_idle_ns: 0,
+        allowed_cpus: 0,
+        reserved: 0,
     }
 }
 
@@ -152,6 +155,7 @@ fn who_is_off_at_the_end_has_an_open_row() {
         off_state: 1,
         flags: off_cpu_flags::BEFORE_ATTACH,
         off_cpu: 1,
+        dirty_ns: 0,
         tid: 0,
         object: ObjectId::NONE,
     };
@@ -223,6 +227,8 @@ fn requests_keep_their_order_in_time() {
         file_inode: 0,
         file_device: 0,
         file_generation: 0,
+        flags: 0,
+        reserved: 0,
     };
     let mut objects = Objects::default();
     let row = block_io_row(&record, &mut objects);

@@ -118,6 +118,7 @@ fn state_of(pid: Pid, blocked: &procfs::BlockedThread, started: MonoNs) -> Threa
         off_state: blocked.off_state,
         flags: tracer_abi::kernel::off_cpu_flags::BEFORE_ATTACH,
         off_cpu: 0,
+        dirty_ns: 0,
         tid: 0,
         object: ObjectId::NONE,
     }

@@ -4,7 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use crate::event::{Interval, MonoNs};
 use crate::store::schema::{
-    BlockIo, CudaApi, CudaOverhead, CudaSync, GapSegment, GpuOp, Marker, OffCpu, Syscall,
+    BlockIo, CudaApi, CudaOverhead, CudaSync, GapSegment, GpuOp, Interrupt, Marker, MemoryStall, OffCpu,
+    Syscall,
 };
 use crate::store::{Bundle, StoreError, Table};
 
@@ -25,6 +26,10 @@ pub enum EvidenceRow {
     CudaOverhead(CudaOverhead),
     /// Of `markers`.
     Marker(Marker),
+    /// Of `memory_stalls`.
+    MemoryStall(MemoryStall),
+    /// Of `interrupts`.
+    Interrupt(Interrupt),
     /// Of `gpu_ops`.
     GpuOp(Box<GpuOp>),
 }
@@ -48,6 +53,8 @@ pub fn look_up(bundle: &Bundle, segments: &[GapSegment], gap: Interval) -> Resul
     collect(bundle, of(CudaSync::NAME), gap, &mut found, |row| row.id.0, EvidenceRow::CudaSync)?;
     collect(bundle, of(CudaOverhead::NAME), gap, &mut found, |row| row.id.0, EvidenceRow::CudaOverhead)?;
     collect(bundle, of(Marker::NAME), gap, &mut found, |row| row.id.0, EvidenceRow::Marker)?;
+    collect(bundle, of(MemoryStall::NAME), gap, &mut found, |row| row.id.0, EvidenceRow::MemoryStall)?;
+    collect(bundle, of(Interrupt::NAME), gap, &mut found, |row| row.id.0, EvidenceRow::Interrupt)?;
     collect(
         bundle,
         of(GpuOp::NAME),
@@ -98,6 +105,8 @@ impl EvidenceRow {
             Self::CudaSync(row) => row.sort_key(),
             Self::CudaOverhead(row) => row.sort_key(),
             Self::Marker(row) => row.sort_key(),
+            Self::MemoryStall(row) => row.sort_key(),
+            Self::Interrupt(row) => row.sort_key(),
             Self::GpuOp(row) => row.sort_key(),
         }
     }

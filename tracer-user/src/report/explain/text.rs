@@ -482,6 +482,19 @@ fn row_words(explanation: &Explanation, row: &EvidenceRow) -> String {
             shown(&row.name),
             at(row.end_ns)
         ),
+        EvidenceRow::MemoryStall(row) => format!(
+            "{}: {} until {}",
+            thread(&explanation.thread(row.pid.0, row.tid.0)),
+            shown(&row.kind.replace('_', " ")),
+            at(row.end_ns)
+        ),
+        EvidenceRow::Interrupt(row) => format!(
+            "CPU {}: {} interrupted {} until {}",
+            row.cpu,
+            shown(&row.name),
+            thread(&explanation.thread(row.pid.0, row.tid.0)),
+            at(row.end_ns)
+        ),
         EvidenceRow::GpuOp(row) => format!(
             "GPU {} stream {}: {} {} until {}",
             row.device,

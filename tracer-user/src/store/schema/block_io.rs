@@ -32,6 +32,10 @@ table! {
         in_flight: i32,
         /// errno, 0 if well.
         error: i32,
+        /// A control group's limit held it back before it was made. Its submitter is then the kernel thread that let it go.
+        throttled: Option<bool>,
+        /// It moved memory of programs from or to swap space.
+        swap: Option<bool>,
         /// The file that the submitter's system call named. NULL: unknown.
         file: Option<Text>,
     }

@@ -9,10 +9,13 @@ mod cuda_sync;
 mod gap_segments;
 mod gaps;
 mod gpu_ops;
+mod interrupts;
 mod losses;
 mod markers;
+mod memory_stalls;
 mod off_cpu;
 mod processes;
+mod retransmits;
 mod syscall_counts;
 mod syscalls;
 mod threads;
@@ -28,10 +31,13 @@ pub use cuda_sync::CudaSync;
 pub use gap_segments::{Evidence, GapSegment, Hop};
 pub use gaps::Gap;
 pub use gpu_ops::GpuOp;
+pub use interrupts::Interrupt;
 pub use losses::Loss;
 pub use markers::Marker;
+pub use memory_stalls::MemoryStall;
 pub use off_cpu::OffCpu;
 pub use processes::Process;
+pub use retransmits::Retransmit;
 pub use syscall_counts::SyscallCount;
 pub use syscalls::Syscall;
 pub use threads::Thread;
@@ -39,7 +45,7 @@ pub use threads::Thread;
 /// Version of the whole schema, `major.minor`. A reader refuses a newer major version and reads every older one.
 pub const SCHEMA_MAJOR: u32 = 1;
 /// Raised when columns or tables are added.
-pub const SCHEMA_MINOR: u32 = 1;
+pub const SCHEMA_MINOR: u32 = 2;
 
 /// Something that is done with each table.
 pub trait TableVisitor {
@@ -61,6 +67,9 @@ pub fn visit_tables(visitor: &mut impl TableVisitor) {
     visitor.visit::<Syscall>();
     visitor.visit::<SyscallCount>();
     visitor.visit::<BlockIo>();
+    visitor.visit::<MemoryStall>();
+    visitor.visit::<Interrupt>();
+    visitor.visit::<Retransmit>();
     visitor.visit::<Loss>();
     visitor.visit::<ClockSample>();
     visitor.visit::<Gap>();

@@ -61,5 +61,11 @@ table! {
         others_ns: DurationNs,
         /// How long that CPU was idle meanwhile.
         idle_ns: DurationNs,
+        /// CPUs that the thread may run on. NULL: unknown.
+        allowed_cpus: Option<i32>,
+        /// How long, meanwhile and until it ran, one CPU was idle on which the thread may not run (the longest of them).
+        forbidden_idle_ns: Option<DurationNs>,
+        /// The kernel made it sleep because too many pages were dirty: it writes faster than the disk.
+        throttled: Option<bool>,
     }
 }
