@@ -37,8 +37,8 @@ impl GilTally {
         let mut holders: Vec<((i32, i32), i64)> = self.holders.into_iter().collect();
         holders.sort_by_key(|&(key, ns)| (std::cmp::Reverse(ns), key));
         holders.truncate(MOST_HOLDERS);
-        let named = |((pid, tid), ns)| ThreadShare { thread: names.thread(pid, tid), ns };
-        (self.ns > 0).then(|| Gil { ns: self.ns, holders: holders.into_iter().map(named).collect() })
+        let share = |((pid, tid), ns)| ThreadShare { thread: names.thread(pid, tid), ns };
+        (self.ns > 0).then(|| Gil { ns: self.ns, holders: holders.into_iter().map(share).collect() })
     }
 }
 

@@ -146,6 +146,7 @@ fn blocked(pid: u32, started: u64) -> tracer_abi::kernel::ThreadState {
             comm: [0; 16],
         },
         woken_ns: 0,
+        dirty_ns: 0,
         syscall_nr: libc::SYS_read as i32,
         tgid: pid,
         off_state: 1,

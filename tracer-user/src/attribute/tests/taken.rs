@@ -53,13 +53,7 @@ fn an_interrupt_takes_its_time_out_of_computing_and_nothing_else() {
     scene.interrupt((200, 200), "NET_RX", 2000, 2500);
     assert_eq!(
         scene.told(),
-        [
-            BEFORE,
-            "1100-1700 host.irq NET_RX",
-            "1700-2985 host.cpu.user /usr/bin/python3",
-            AFTER[1],
-            AFTER[2],
-        ]
+        [BEFORE, "1100-1700 host.irq NET_RX", "1700-2985 host.cpu.user /usr/bin/python3", AFTER[1], AFTER[2],]
     );
 }
 

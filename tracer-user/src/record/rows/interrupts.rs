@@ -8,6 +8,7 @@ use crate::record::tree::comm_text;
 use crate::store::schema::Interrupt;
 
 /// A row out of an interrupt that took long.
+#[must_use]
 pub fn interrupt_row(record: &InterruptRecord, id: RowId, started: MonoNs) -> Interrupt {
     let end = MonoNs(record.end_ns as i64);
     let name = match record.kind {

@@ -7,6 +7,7 @@ use crate::record::syscall;
 use crate::store::schema::MemoryStall;
 
 /// A row out of a stretch of freeing memory.
+#[must_use]
 pub fn memory_stall_row(record: &MemoryStallRecord, id: RowId, started: MonoNs) -> MemoryStall {
     let end = MonoNs(record.end_ns as i64);
     MemoryStall {
