@@ -20,10 +20,14 @@ const MMAPABLE: u32 = 1 << 10;
 #[map]
 pub static EVENTS: RingBuf = RingBuf::with_byte_size(1 << 16, 0);
 
-/// Forks, execs, exits and memfds. They have a ring of their own, since a flood of other records must not lose what
+/// Forks, execs and exits. They have a ring of their own, since a flood of other records must not lose what
 /// all other records are understood by. 4,000 forks fit.
 #[map]
 pub static LIFE: RingBuf = RingBuf::with_byte_size(1 << 18, 0);
+
+/// Memfds that may be rings of a shim. Each wakes its reader, which takes hold of them: a ring goes with its process.
+#[map]
+pub static RINGS: RingBuf = RingBuf::with_byte_size(1 << 16, 0);
 
 /// Membership of processes: one byte for each tgid, eight to an element. An array look-up is inlined by the JIT, so a
 /// process that is not recorded pays about 3 ns for it where a hash map takes 15. Size set by the loader.

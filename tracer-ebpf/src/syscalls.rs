@@ -1,5 +1,6 @@
 //! System calls: fast ones are counted, those that block or last are written at their exit with their object.
 
+use aya_ebpf::bindings::BPF_RB_FORCE_WAKEUP;
 use aya_ebpf::helpers::generated::bpf_probe_read_user;
 use aya_ebpf::macros::raw_tracepoint;
 use aya_ebpf::programs::RawTracePointContext;
@@ -9,6 +10,7 @@ use tracer_abi::kernel::{
 };
 
 use crate::config::{self, off};
+use crate::maps::RINGS;
 use crate::threads::{self, First};
 use crate::{counts, emit, kernel, object, poll, sched};
 
@@ -156,7 +158,9 @@ unsafe fn memfd(now: u64, tgid: u32, fd: i32, name: u64) {
     if u64::from_ne_bytes(start) != u64::from_ne_bytes(*b"gtrace-\0") {
         return;
     }
-    let Some(mut entry) = emit::reserve::<MemfdRecord>(LossClass::RingProcess) else { return };
+    let Some(mut entry) = RINGS.reserve::<MemfdRecord>(0) else {
+        return emit::lost(LossClass::RingProcess);
+    };
     let record = entry.as_mut_ptr();
     // SAFETY: room for a record in the ring.
     unsafe {
@@ -164,5 +168,5 @@ unsafe fn memfd(now: u64, tgid: u32, fd: i32, name: u64) {
         (*record).tgid = tgid;
         (*record).fd = fd;
     }
-    emit::submit(entry);
+    entry.submit(u64::from(BPF_RB_FORCE_WAKEUP));
 }

@@ -1,10 +1,16 @@
 //! What had drained the launch queue: without that synchronising call, the work would already have been queued.
 
 use super::timeline::{NO_INDEX, Op, Timeline};
-use crate::event::Interval;
+use crate::event::{DurationNs, Interval};
+
+/// How far host and device clocks may be apart beside the measured residual.
+const CLOCKS_APART: DurationNs = DurationNs(1_000);
 
 /// The last synchronising CUDA call of the launching thread that ended within the gap, before the launch of the op that
 /// ended the gap, and that had begun before the gap did; an index into [`Timeline::api`].
+///
+/// The end of the op before the gap is a time of the device, the call's end one of the host: a call that seems to return a
+/// moment before the op that it waited for has ended did not.
 #[must_use]
 pub fn enabler(timeline: &Timeline, next: &Op, gap: Interval) -> Option<usize> {
     if next.launch == NO_INDEX {
@@ -19,5 +25,6 @@ pub fn enabler(timeline: &Timeline, next: &Op, gap: Interval) -> Option<usize> {
     let drained =
         (calls.start..=last).rev().take(8).find(|&index| timeline.api[index].kind.drains_queue())?;
     let end = timeline.api[drained].time.end;
-    (gap.start <= end && end <= timeline.api[launch].time.start).then(|| timeline.outermost(drained))
+    let latest = end + timeline.clock_residual + CLOCKS_APART;
+    (gap.start <= latest && end <= timeline.api[launch].time.start).then(|| timeline.outermost(drained))
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tracer_abi::kernel::{MemfdRecord, OffCpuRecord, SyscallRecord, ThreadState, WakerKind, off_cpu_flags};
+use tracer_abi::kernel::{OffCpuRecord, SyscallRecord, ThreadState, WakerKind, off_cpu_flags};
 
 use super::objects::Objects;
 use super::probes::RawRecord;
@@ -31,7 +31,6 @@ pub struct Assembler {
     interrupt_ids: RowIds,
     /// Calls of this batch: they wait for [`Self::settle`], so that one look at who holds which pipe serves them all.
     calls: Vec<SyscallRecord>,
-    memfds: Vec<MemfdRecord>,
     /// The end of the recording, once it is known.
     ended: MonoNs,
     events: u64,
@@ -52,7 +51,6 @@ impl Assembler {
             memory_stall_ids: RowIds::default(),
             interrupt_ids: RowIds::default(),
             calls: Vec::new(),
-            memfds: Vec::new(),
             ended: MonoNs::MAX,
             events: 0,
         }
@@ -79,11 +77,6 @@ impl Assembler {
     #[must_use]
     pub fn interpreters(&self) -> &BTreeMap<String, u64> {
         self.objects.interpreters().versions()
-    }
-
-    /// The memfds made since the last call that may be rings of a shim.
-    pub fn take_memfds(&mut self) -> Vec<MemfdRecord> {
-        std::mem::take(&mut self.memfds)
     }
 
     /// The recording has ended at this moment: what begins later is left out, what ends later is open.
@@ -128,7 +121,8 @@ impl Assembler {
                     self.objects.forget_memory(Pid(record.tgid as i32));
                 }
             }
-            RawRecord::Memfd(record) => self.memfds.push(**record),
+            // They come in a ring of their own, for the GPU side.
+            RawRecord::Memfd(_) => {}
             RawRecord::MemoryStall(record) if self.holds(record.start_ns, record.end_ns) => {
                 writer.push(memory_stall_row(record, self.memory_stall_ids.next_id(), self.started));
             }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use gtrace::record::probes::{LoadConfig, Probes, RawRecord};
 use tracer_abi::kernel::{
-    BlockRecord, CountKey, CountValue, ExecRecord, ExitRecord, ForkRecord, InterruptRecord, MemfdRecord,
+    BlockRecord, CountKey, CountValue, ExecRecord, ExitRecord, ForkRecord, InterruptRecord,
     MemoryStallRecord, ObjectPathRecord, OffCpuRecord, RetransmitRecord, SyscallRecord, WakerKind,
 };
 
@@ -20,7 +20,6 @@ pub struct Recording {
     pub forks: Vec<ForkRecord>,
     pub execs: Vec<ExecRecord>,
     pub exits: Vec<ExitRecord>,
-    pub memfds: Vec<MemfdRecord>,
     pub memory_stalls: Vec<MemoryStallRecord>,
     pub interrupts: Vec<InterruptRecord>,
     pub retransmits: Vec<RetransmitRecord>,
@@ -41,7 +40,6 @@ impl Recording {
             forks: Vec::new(),
             execs: Vec::new(),
             exits: Vec::new(),
-            memfds: Vec::new(),
             memory_stalls: Vec::new(),
             interrupts: Vec::new(),
             retransmits: Vec::new(),
@@ -58,7 +56,7 @@ impl Recording {
     pub fn drain(&mut self) {
         let (off_cpu, syscalls, blocks) = (&mut self.off_cpu, &mut self.syscalls, &mut self.blocks);
         let (paths, forks, execs) = (&mut self.paths, &mut self.forks, &mut self.execs);
-        let (exits, memfds) = (&mut self.exits, &mut self.memfds);
+        let exits = &mut self.exits;
         let (stalls, interrupts) = (&mut self.memory_stalls, &mut self.interrupts);
         let retransmits = &mut self.retransmits;
         let mut receive = |record: RawRecord<'_>| match record {
@@ -69,7 +67,7 @@ impl Recording {
             RawRecord::Fork(record) => forks.push(*record),
             RawRecord::Exec(record) => execs.push(*record),
             RawRecord::Exit(record) => exits.push(*record),
-            RawRecord::Memfd(record) => memfds.push(*record),
+            RawRecord::Memfd(_) => panic!("it has a ring of its own"),
             RawRecord::MemoryStall(record) => stalls.push(*record),
             RawRecord::Interrupt(record) => interrupts.push(*record),
             RawRecord::Retransmit(record) => retransmits.push(*record),

@@ -80,6 +80,9 @@ say(os.memfd_create('gtrace-ring'))
     let [fd] = target.numbers();
     target.end();
     recording.finish();
-    let memfds: Vec<_> = recording.memfds.iter().map(|memfd| (memfd.tgid, memfd.fd as u64)).collect();
+    let mut announcements = recording.probes.take_ring_announcements().expect("nobody took it");
+    let memfds: Vec<_> = std::iter::from_fn(|| announcements.next_memfd())
+        .map(|memfd| (memfd.tgid, memfd.fd as u64))
+        .collect();
     assert_eq!(memfds, [(target.pid(), fd)]);
 }

@@ -135,6 +135,21 @@ fn a_synchronisation_with_an_idle_device_is_on_its_way_back() {
 }
 
 #[test]
+fn a_synchronisation_that_seems_to_return_before_the_op_it_waited_for_drained_the_queue() {
+    // The op before the gap ends at 1,000 µs of the device's clock.
+    let enabler = |before_ns: i64| {
+        let mut scene = Scene::with_gap(3000);
+        scene.call("cuStreamSynchronize", 20, 1000, 9).end_ns.0 -= before_ns;
+        let timeline = scene.timeline();
+        let analysis = crate::attribute::analyze(&timeline).expect("time adds up");
+        analysis.gap_rows(&timeline).next().expect("a gap").enabler.map(|name| name.to_string())
+    };
+    assert_eq!(enabler(4).as_deref(), Some("cuStreamSynchronize"));
+    assert_eq!(enabler(-4).as_deref(), Some("cuStreamSynchronize"));
+    assert_eq!(enabler(2_000), None, "it waited for something else");
+}
+
+#[test]
 fn a_thread_that_spins_in_a_synchronisation_waits() {
     let mut scene = Scene::with_gap(3000);
     scene.call("cudaDeviceSynchronize", 20, 1200, 9);

@@ -72,21 +72,52 @@ pub(super) struct Ring {
     pub(super) nested: bool,
 }
 
-impl Ring {
-    /// Opens and maps the ring behind a file descriptor of another process, without trusting that it is one: nothing is
-    /// opened before its type is known, nothing is mapped that could shrink under us.
+/// What may be a ring, held: it can be opened after its process has died, too.
+pub(super) struct Found {
+    /// Its process.
+    pub(super) pid: Pid,
+    /// Its number there.
+    pub(super) fd: RawFd,
+    place: OwnedFd,
+    /// For its process's death.
+    pidfd: Option<OwnedFd>,
+    /// Its process's number in each pid namespace, ours first.
+    ids: Vec<u32>,
+}
+
+impl Found {
+    /// Takes hold of a file of another process, whatever it is.
     ///
     /// # Errors
-    /// See [`RingError`].
-    pub(super) fn open(pid: Pid, fd: RawFd) -> Result<Self, RingError> {
+    /// [`RingError::Open`].
+    pub(super) fn look(pid: Pid, fd: RawFd) -> Result<Self, RingError> {
         let failed = |source| RingError::Open { pid, fd, source };
-        let not = |what| RingError::NotARing { pid, what };
         // First: from here on a later process of the same number is not taken for this one.
         let pidfd = open_pidfd(pid);
         let place = open_place(&format!("/proc/{pid}/fd/{fd}")).map_err(failed)?;
         let status = fs::read_to_string(format!("/proc/{pid}/status")).map_err(failed)?;
+        Ok(Self { pid, fd, place, pidfd, ids: namespace_ids(&status) })
+    }
 
-        let (stat, is_tmpfs) = stat(&place).map_err(failed)?;
+    /// Device and inode.
+    pub(super) fn identity(&self) -> Option<(u64, u64)> {
+        stat(&self.place).ok().map(|(stat, _)| (stat.st_dev, stat.st_ino))
+    }
+}
+
+impl Ring {
+    /// Opens and maps the ring behind a file of another process, without trusting that it is one: nothing is opened before
+    /// its type is known, nothing is mapped that could shrink under us.
+    ///
+    /// # Errors
+    /// See [`RingError`].
+    pub(super) fn open(found: &Found) -> Result<Self, RingError> {
+        let Found { pid, fd, place, pidfd, ids } = found;
+        let (pid, fd) = (*pid, *fd);
+        let failed = |source| RingError::Open { pid, fd, source };
+        let not = |what| RingError::NotARing { pid, what };
+        let pidfd = pidfd.as_ref().map(OwnedFd::try_clone).transpose().map_err(failed)?;
+        let (stat, is_tmpfs) = stat(place).map_err(failed)?;
         if stat.st_mode & libc::S_IFMT != libc::S_IFREG || !is_tmpfs {
             return Err(not("it is no memfd"));
         }
@@ -127,7 +158,6 @@ impl Ring {
         {
             return Err(not("its head states another size"));
         }
-        let ids = namespace_ids(&status);
         let inner = ids.last().copied().unwrap_or(pid.0 as u32);
         if header.pid.load(Acquire) != inner {
             return Err(RingError::Inherited { pid });

@@ -8,6 +8,7 @@
 //!
 //! Everything read here was written by a process that may be hostile.
 
+mod announced;
 mod api_names;
 mod claim;
 mod clock;

@@ -1,6 +1,7 @@
 //! All processes with rings.
 
 use std::collections::{BTreeMap, HashSet};
+use std::io;
 use std::os::fd::RawFd;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::thread;
@@ -9,13 +10,15 @@ use std::time::{Duration, Instant};
 use nix::time::{ClockId, clock_gettime};
 use tracer_abi::shim::ShimState;
 
+use super::announced::Announced;
 use super::clock::Clocks;
 use super::devices::Devices;
 use super::discover;
-use super::mapping::{Ring, RingError, identity};
+use super::mapping::{Found, Ring, RingError, identity};
 use super::process::{Process, Shared};
 use super::row::GpuRow;
 use crate::event::Pid;
+use crate::record::probes::RingAnnouncements;
 use crate::store::meta::{GpuInfo, GpuProcess};
 
 /// How long a ring that was noticed may take to be ready.
@@ -42,7 +45,9 @@ pub struct GpuSide {
     processes: Vec<Process>,
     ended: Vec<GpuProcess>,
     /// Noticed, not ready yet.
-    pending: Vec<(Pid, RawFd, Instant)>,
+    pending: Vec<(Found, Instant)>,
+    /// Rings that the kernel side announces.
+    announced: Option<Announced>,
     /// Rings that are read, were read, or never will be.
     known: HashSet<(u64, u64)>,
     problems: Vec<RingError>,
@@ -78,21 +83,36 @@ impl GpuSide {
             processes: Vec::new(),
             ended: Vec::new(),
             pending: Vec::new(),
+            announced: None,
             known: HashSet::new(),
             problems: Vec::new(),
             attached: false,
         }
     }
 
-    /// A process made a memfd whose name begins with `gtrace-`. The kernel reports it before its shim has filled it, so
-    /// it is looked at again with each drain.
+    /// Takes hold of each ring that the kernel side announces from now on, the moment it is made.
+    ///
+    /// # Errors
+    /// No thread can be made for it.
+    pub fn listen(&mut self, announcements: RingAnnouncements) -> io::Result<()> {
+        self.announced = Some(Announced::listen(announcements)?);
+        Ok(())
+    }
+
+    /// A process has a file that may be a ring. It may not be filled yet, so it is looked at again with each drain.
     pub fn notice_memfd(&mut self, pid: Pid, fd: RawFd) {
-        if self.pending.len() < MOST_RINGS
-            && !self.pending.iter().any(|known| (known.0, known.1) == (pid, fd))
-        {
-            self.pending.push((pid, fd, Instant::now()));
+        // A file that is gone was none, or its process is.
+        if let Ok(found) = Found::look(pid, fd) {
+            self.hold(found);
         }
         self.open_pending();
+    }
+
+    fn hold(&mut self, found: Found) {
+        let known = |held: &(Found, Instant)| (held.0.pid, held.0.fd) == (found.pid, found.fd);
+        if self.pending.len() < MOST_RINGS && !self.pending.iter().any(known) {
+            self.pending.push((found, Instant::now()));
+        }
     }
 
     /// Tells how many CUDA graphs processes were seen to launch. To be told before their rings are noticed.
@@ -115,6 +135,10 @@ impl GpuSide {
     /// that hears nothing for some seconds stops collecting.
     pub fn drain(&mut self, sink: &mut impl FnMut(GpuRow)) {
         self.shared.clocks.sample(sink);
+        let announced: Vec<Found> = self.announced.iter().flat_map(Announced::found).collect();
+        for found in announced {
+            self.hold(found);
+        }
         self.open_pending();
         for process in &mut self.processes {
             process.drain(&mut self.shared, sink);
@@ -162,7 +186,10 @@ impl GpuSide {
 
     /// The processes whose rings are read, or will be as soon as they are ready.
     pub fn pids(&self) -> impl Iterator<Item = Pid> + '_ {
-        self.processes.iter().map(|process| process.pid).chain(self.pending.iter().map(|(pid, ..)| *pid))
+        self.processes
+            .iter()
+            .map(|process| process.pid)
+            .chain(self.pending.iter().map(|(found, _)| found.pid))
     }
 
     /// The GPUs that were seen.
@@ -189,20 +216,20 @@ impl GpuSide {
     }
 
     fn open_pending(&mut self) {
-        for (pid, fd, since) in std::mem::take(&mut self.pending) {
-            match Ring::open(pid, fd) {
+        for (found, since) in std::mem::take(&mut self.pending) {
+            match Ring::open(&found) {
                 Ok(ring) if self.processes.len() < MOST_RINGS => {
                     if self.known.insert(ring.identity) {
-                        self.processes.push(Process::new(pid, ring, &self.shared));
+                        self.processes.push(Process::new(found.pid, ring, &self.shared));
                     }
                 }
                 Err(RingError::NotReady { .. }) if since.elapsed() < READY_WITHIN => {
-                    self.pending.push((pid, fd, since));
+                    self.pending.push((found, since));
                 }
-                // A forked child has its parent's; a file that is gone was none, or its process is.
+                // A forked child has its parent's.
                 Ok(_) | Err(RingError::Inherited { .. } | RingError::Open { .. }) => {}
                 Err(problem) => {
-                    if let Some(identity) = identity(pid, fd) {
+                    if let Some(identity) = found.identity() {
                         self.known.insert(identity);
                     }
                     self.problems.push(problem);

@@ -1,4 +1,4 @@
-//! The ring of forks, execs, exits and memfds, merged by time into the records of the main ring.
+//! The ring of forks, execs and exits, merged by time into the records of the main ring.
 
 use aya::maps::{MapData, RingBuf};
 

@@ -30,6 +30,7 @@ mod offsets;
 mod programs;
 mod raw;
 mod recursion;
+mod rings;
 mod session;
 
 pub use cuda_watch::{CudaCalls, CudaWatch};
@@ -37,4 +38,5 @@ pub use error::ProbeError;
 pub use load::{LoadConfig, probe_check};
 pub use offsets::MissingField;
 pub use raw::RawRecord;
+pub use rings::RingAnnouncements;
 pub use session::Probes;

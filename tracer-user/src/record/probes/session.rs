@@ -15,6 +15,7 @@ use super::load::{self, LoadConfig, Loaded};
 use super::maps::{PodCountCache, PodCountKey, PodCountValue, PodThreadState, SharedBytes, array_data};
 use super::raw::RawRecord;
 use super::recursion;
+use super::rings::RingAnnouncements;
 use crate::record::inject::Driver;
 use crate::store::meta::ProbeStatus;
 
@@ -30,6 +31,7 @@ pub struct Probes {
     statuses: Vec<ProbeStatus>,
     ring: RingBuf<MapData>,
     life: LifeRing,
+    rings: Option<RingAnnouncements>,
     processes: SharedBytes,
     thread_index: HashMap<MapData, u32, u32>,
     threads: Array<MapData, PodThreadState>,
@@ -56,6 +58,7 @@ impl Probes {
         Ok(Self {
             ring: take(&mut ebpf, "EVENTS")?,
             life: LifeRing::new(take(&mut ebpf, "LIFE")?),
+            rings: Some(RingAnnouncements::new(take(&mut ebpf, "RINGS")?)),
             thread_index: take(&mut ebpf, "THREAD_INDEX")?,
             threads: take(&mut ebpf, "THREADS")?,
             count_caches: take(&mut ebpf, "COUNT_CACHES")?,
@@ -68,6 +71,11 @@ impl Probes {
             statuses,
             malformed: 0,
         })
+    }
+
+    /// The announcements of rings, for whoever waits for them. `None`: they were taken before.
+    pub fn take_ring_announcements(&mut self) -> Option<RingAnnouncements> {
+        self.rings.take()
     }
 
     /// Every probe, attached or not, with what is unknowable without it.

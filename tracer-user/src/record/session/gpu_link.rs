@@ -3,8 +3,6 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use tracer_abi::kernel::MemfdRecord;
-
 use super::Notice;
 use super::injector::Injector;
 use crate::event::{MonoNs, Pid};
@@ -61,6 +59,10 @@ impl GpuLink {
     /// the shim into these, now and when others come to use CUDA.
     pub fn attach(&mut self, tree: &Tree, inject: bool, probes: &mut Probes) {
         self.injector = inject.then(Injector::new);
+        if let Some(announcements) = probes.take_ring_announcements() {
+            // Without it rings are found a little later, by looking for them.
+            let _ = self.side.listen(announcements);
+        }
         let pids: Vec<Pid> = tree.members().filter(|&pid| maps_cuda(pid)).collect();
         if !pids.is_empty() {
             // Before any shim, one that is there already as well, hears of us.
@@ -119,16 +121,7 @@ impl GpuLink {
     }
 
     /// Takes what has come, and says so when it is the first.
-    pub fn drain(
-        &mut self,
-        memfds: &[MemfdRecord],
-        tree: &mut Tree,
-        writer: &mut BundleWriter,
-        notify: &mut dyn FnMut(Notice),
-    ) {
-        for memfd in memfds {
-            self.side.notice_memfd(Pid(memfd.tgid as i32), memfd.fd);
-        }
+    pub fn drain(&mut self, tree: &mut Tree, writer: &mut BundleWriter, notify: &mut dyn FnMut(Notice)) {
         let rows = &mut self.rows;
         self.side.drain(&mut |row| push(row, rows, writer));
         self.problems.extend(self.side.take_problems().iter().map(ToString::to_string));

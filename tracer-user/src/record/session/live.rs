@@ -114,8 +114,7 @@ impl Session {
             let woken = wait(&self.signals, Some(&self.handle), self.interval.min(left));
             let taken = self.drain();
             self.adapt(taken);
-            let memfds = self.assembler.take_memfds();
-            self.gpu.drain(&memfds, self.assembler.tree_mut(), &mut self.writer, notify);
+            self.gpu.drain(self.assembler.tree_mut(), &mut self.writer, notify);
             let now = clocks::monotonic();
             if self.looks == 0 && (self.next_second - now).0 < SECOND_NS - EARLY_NS {
                 // A short command may be over before the first second is.
