@@ -121,8 +121,6 @@ impl Assembler {
                     self.objects.forget_memory(Pid(record.tgid as i32));
                 }
             }
-            // They come in a ring of their own, for the GPU side.
-            RawRecord::Memfd(_) => {}
             RawRecord::MemoryStall(record) if self.holds(record.start_ns, record.end_ns) => {
                 writer.push(memory_stall_row(record, self.memory_stall_ids.next_id(), self.started));
             }
@@ -134,7 +132,11 @@ impl Assembler {
                     writer.push(row);
                 }
             }
-            RawRecord::MemoryStall(_) | RawRecord::Interrupt(_) | RawRecord::Retransmit(_) => {}
+            // Memfds come in a ring of their own, for the GPU side.
+            RawRecord::MemoryStall(_)
+            | RawRecord::Interrupt(_)
+            | RawRecord::Retransmit(_)
+            | RawRecord::Memfd(_) => {}
         }
     }
 

@@ -292,6 +292,26 @@ fn host(writer: &mut BundleWriter) {
         swap: None,
         file: text("/data/shard-\"03\".tar"),
     });
+    trouble(writer);
+    writer.push(Loss {
+        source: "ring.syscall".into(),
+        reason: "full".into(),
+        pid: None,
+        start_ns: at(992),
+        end_ns: at(995),
+        count: 3,
+    });
+    writer.push(ClockSample {
+        before_ns: at(1),
+        other_ns: 5,
+        after_ns: at(2),
+        clock: "realtime".into(),
+        pid: None,
+    });
+}
+
+/// What keeps a thread from going on that is no wait for another.
+fn trouble(writer: &mut BundleWriter) {
     writer.push(MemoryStall {
         id: RowId(1),
         pid: Pid(200),
@@ -312,21 +332,6 @@ fn host(writer: &mut BundleWriter) {
         end_ns: at(640),
     });
     writer.push(Retransmit { time_ns: at(610), connection: "10.0.0.1:41532 -> 10.0.0.2:9000".into() });
-    writer.push(Loss {
-        source: "ring.syscall".into(),
-        reason: "full".into(),
-        pid: None,
-        start_ns: at(992),
-        end_ns: at(995),
-        count: 3,
-    });
-    writer.push(ClockSample {
-        before_ns: at(1),
-        other_ns: 5,
-        after_ns: at(2),
-        clock: "realtime".into(),
-        pid: None,
-    });
 }
 
 fn hop(tid: i32, thread: &str, state: &str, call: &str, object: Option<Text>, edge: Option<Text>) -> Hop {
