@@ -12,3 +12,5 @@ pub mod import;
 pub mod record;
 pub mod report;
 pub mod store;
+#[cfg(feature = "record")]
+pub mod top;

@@ -29,10 +29,22 @@ pub enum BundleError {
 /// # Errors
 /// A table cannot be read.
 pub fn read_timeline(bundle: &Bundle, advance: &dyn Fn(u64)) -> Result<Timeline, StoreError> {
+    read_timeline_until(bundle, None, advance)
+}
+
+/// The same of a bundle that is being recorded, with GPU work up to `until` only: what is newer is not whole yet.
+///
+/// # Errors
+/// A table cannot be read.
+pub fn read_timeline_until(
+    bundle: &Bundle,
+    until: Option<MonoNs>,
+    advance: &dyn Fn(u64),
+) -> Result<Timeline, StoreError> {
     let meta = bundle.meta();
     let mut builder = TimelineBuilder::new(
         MonoNs(meta.started_ns),
-        meta.ended_ns.map(MonoNs),
+        until.or(meta.ended_ns.map(MonoNs)),
         meta.recorder_pid.map(Pid),
         DurationNs(meta.clock_residual_ns.max(0)),
     )
@@ -40,7 +52,11 @@ pub fn read_timeline(bundle: &Bundle, advance: &dyn Fn(u64)) -> Result<Timeline,
     .throttled(meta.cpu_throttled_ns.clone());
     each(bundle, advance, |row| builder.process(row))?;
     each(bundle, advance, |row| builder.thread(row))?;
-    unordered(bundle, advance, |row| builder.gpu_op(row))?;
+    unordered::<GpuOp>(bundle, advance, |row| {
+        if until.is_none_or(|until| row.end_ns <= until) {
+            builder.gpu_op(row);
+        }
+    })?;
     unordered(bundle, advance, |row| builder.cuda_api(row))?;
     unordered(bundle, advance, |row| builder.cuda_sync(row))?;
     unordered(bundle, advance, |row| builder.cuda_overhead(row))?;
@@ -152,12 +168,17 @@ fn write<T>(
 
 fn write_roles(bundle: &Bundle, timeline: &Timeline, roles: &Roles) -> Result<(), StoreError> {
     let mut threads = bundle.read::<Thread>()?;
+    if name_roles(&mut threads, timeline, roles) { bundle.replace(threads) } else { Ok(()) }
+}
+
+/// Gives threads the roles that were found. Whether any has another one now.
+pub fn name_roles(threads: &mut [Thread], timeline: &Timeline, roles: &Roles) -> bool {
     let mut changed = false;
-    for thread in &mut threads {
+    for thread in threads {
         let role = timeline.find_thread(thread.pid, thread.tid).and_then(|thread| roles.get(thread));
         let role = role.map(|role| Text::from(role.as_str()));
         changed |= role != thread.role;
         thread.role = role;
     }
-    if changed { bundle.replace(threads) } else { Ok(()) }
+    changed
 }

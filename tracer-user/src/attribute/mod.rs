@@ -34,7 +34,7 @@ mod walk;
 #[cfg(test)]
 mod tests;
 
-pub use bundle::{BundleError, analyze_bundle, read_timeline, rows_to_read};
+pub use bundle::{BundleError, analyze_bundle, name_roles, read_timeline, read_timeline_until, rows_to_read};
 pub use cause::Cause;
 pub use conserve::Violation;
 pub use leaf::traced::STANDARD_INPUT;

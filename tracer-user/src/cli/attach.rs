@@ -22,6 +22,9 @@ pub struct AttachArgs {
     /// Stop after so long (30s, 2m); without it: on Ctrl-C, or when the process ends.
     #[arg(long, short, value_name = "TIME", value_parser = parse_duration)]
     pub duration: Option<Duration>,
+    /// Keep only the last so long (10m): the recording may go on for hours and takes no more room.
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub rotate: Option<Duration>,
     /// System calls that neither block nor last this long are counted, not written one by one (1ns: write all).
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "10us")]
     pub calls_over: Duration,
@@ -45,6 +48,8 @@ pub fn run(args: &AttachArgs, ui: &Ui) -> Result<ExitStatus> {
         calls_over: args.calls_over,
         inject: !args.no_cupti,
         owner: owner(),
+        keep: args.rotate,
+        seal_after: None,
     };
     let until = if args.duration.is_some() { "" } else { " until Ctrl-C" };
     let recorded = record(&request, &mut |notice| announce(notice, ui, until))

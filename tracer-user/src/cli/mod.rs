@@ -23,6 +23,8 @@ mod recording;
 pub mod report;
 #[cfg(feature = "record")]
 pub mod run;
+#[cfg(feature = "record")]
+pub mod top;
 
 use clap::{Args, Parser, Subcommand};
 
@@ -76,6 +78,9 @@ pub enum Command {
     /// Record a running process and all its descendants, then analyse them and print the report.
     #[cfg(feature = "record")]
     Attach(attach::AttachArgs),
+    /// Show what the GPUs of a running process wait for, while it happens.
+    #[cfg(feature = "record")]
+    Top(top::TopArgs),
     /// Work the gaps and their causes out again from the raw tables of a recording.
     Analyze(analyze::AnalyzeArgs),
     /// Say what the GPUs waited for: by cause, stage, thread, file and peer, and what to change.
@@ -109,6 +114,8 @@ impl Cli {
             Command::Run(args) => run::run(&args, ui),
             #[cfg(feature = "record")]
             Command::Attach(args) => attach::run(&args, ui),
+            #[cfg(feature = "record")]
+            Command::Top(args) => top::run(&args, ui),
             Command::Analyze(args) => analyze::run(&args, ui),
             Command::Report(args) => report::run(&args, ui),
             Command::Explain(args) => explain::run(&args, ui),

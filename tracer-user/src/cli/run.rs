@@ -20,6 +20,9 @@ pub struct RunArgs {
     /// Stop recording after so long (30s, 2m); the command goes on.
     #[arg(long, short, value_name = "TIME", value_parser = parse_duration)]
     pub duration: Option<Duration>,
+    /// Keep only the last so long (10m): the recording may go on for hours and takes no more room.
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub rotate: Option<Duration>,
     /// System calls that neither block nor last this long are counted, not written one by one (1ns: write all).
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "10us")]
     pub calls_over: Duration,
@@ -54,6 +57,8 @@ pub fn run(args: &RunArgs, ui: &Ui) -> Result<ExitStatus> {
         calls_over: args.calls_over,
         inject: false,
         owner: owner(),
+        keep: args.rotate,
+        seal_after: None,
     };
     let recorded = match record(&request, &mut |notice| announce(notice, ui, " until it ends")) {
         Ok(recorded) => recorded,

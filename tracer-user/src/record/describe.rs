@@ -33,6 +33,7 @@ pub fn describe(
         part.map(|part| part.to_string_lossy().into_owned()).unwrap_or_default()
     };
     Meta {
+        began_ns: None,
         schema: SchemaVersion::CURRENT,
         gtrace_version: env!("CARGO_PKG_VERSION").to_owned(),
         mode: mode.to_owned(),

@@ -12,10 +12,10 @@ pub struct CpuTally {
 }
 
 impl CpuTally {
-    /// Counts an interval off the CPU; `end` is the end of the recording.
-    pub fn off_cpu(&mut self, row: &OffCpu, end: i64) {
+    /// Counts an interval off the CPU, as far as it lies in the recording, which is given by its beginning and end.
+    pub fn off_cpu(&mut self, row: &OffCpu, (started, end): (i64, i64)) {
         let until = row.on_ns.map_or(end, |on| on.0);
-        *self.off.entry((row.pid.0, row.tid.0)).or_default() += (until - row.off_ns.0).max(0);
+        *self.off.entry((row.pid.0, row.tid.0)).or_default() += (until - row.off_ns.0.max(started)).max(0);
     }
 
     /// Time on the CPU of each thread between `started` and `ended`: its life less the time off the CPU. Threads without

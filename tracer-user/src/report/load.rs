@@ -66,7 +66,7 @@ pub fn report(bundle: &Bundle, progress: &dyn Fn(u64)) -> Result<Report, StoreEr
 
     let ended = meta.ended_ns.unwrap_or(last_event);
     let mut cpu = CpuTally::default();
-    each::<OffCpu>(bundle, progress, |row| cpu.off_cpu(&row, ended))?;
+    each::<OffCpu>(bundle, progress, |row| cpu.off_cpu(&row, (meta.started_ns, ended)))?;
 
     let recording = recording(bundle, ended);
     let (devices, totals) = devices.finish(&meta.gpus, (meta.started_ns, ended));
@@ -138,6 +138,7 @@ fn recording(bundle: &Bundle, ended_ns: i64) -> Recording {
         host: meta.host.clone(),
         kernel: meta.kernel.clone(),
         cpus: meta.cpus,
+        began_ns: meta.began_ns.unwrap_or(meta.started_ns),
         started_ns: meta.started_ns,
         ended_ns,
         ended: meta.ended.clone(),

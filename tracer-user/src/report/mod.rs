@@ -20,7 +20,7 @@ pub mod json;
 pub mod ledger;
 pub mod load;
 pub mod model;
-mod names;
+pub mod names;
 pub mod table;
 pub mod text;
 mod trust;

@@ -65,7 +65,9 @@ pub struct Recording {
     pub kernel: String,
     /// CPUs online.
     pub cpus: u32,
-    /// Beginning, CLOCK_MONOTONIC.
+    /// When the recorder began, CLOCK_MONOTONIC.
+    pub began_ns: i64,
+    /// Beginning of what was kept: later than `began_ns` if only the last stretch was (`--rotate`).
     pub started_ns: i64,
     /// End; the last event if the recorder did not live to say.
     pub ended_ns: i64,

@@ -30,6 +30,10 @@ pub struct Meta {
     pub utc_offset_ns: i64,
     /// Beginning of the recording, CLOCK_MONOTONIC.
     pub started_ns: i64,
+    /// When the recorder began, where only the end of the recording was kept (`--rotate`): `started_ns` is later then, and
+    /// everything that ended after it is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub began_ns: Option<i64>,
     /// End of the recording; `None` while it runs, or if the recorder was killed.
     pub ended_ns: Option<i64>,
     /// How it ended: `running`, `duration`, `interrupted`, `target_exited`, `disk_full`, `failed`.

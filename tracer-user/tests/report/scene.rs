@@ -36,6 +36,7 @@ impl Scene {
     pub fn new(command: &[&str], length: i64) -> Self {
         Self {
             meta: Meta {
+                began_ns: None,
                 schema: SchemaVersion::CURRENT,
                 gtrace_version: "0.1.0".into(),
                 mode: "run".into(),

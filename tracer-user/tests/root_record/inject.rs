@@ -18,19 +18,19 @@ fn variable(name: &str) -> PathBuf {
     )
 }
 
-fn shim() -> PathBuf {
+pub fn shim() -> PathBuf {
     variable("GTRACE_TEST_BIN_DIR").join("libgtrace_cupti.so")
 }
 
 /// A program with many threads that uses the simulated GPU and knows nothing of gtrace.
-struct Restless {
+pub struct Restless {
     child: Child,
     input: Option<ChildStdin>,
     output: BufReader<std::process::ChildStdout>,
 }
 
 impl Restless {
-    fn start(threads: u32) -> Self {
+    pub fn start(threads: u32) -> Self {
         Self::start_by(Command::new(program()).args(["restless", &threads.to_string()])).with_cuda()
     }
 
@@ -58,12 +58,12 @@ impl Restless {
         Self { input: child.stdin.take(), child, output }
     }
 
-    fn pid(&self) -> u32 {
+    pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
     /// Ends it; it must have seen nothing.
-    fn end(mut self) {
+    pub fn end(mut self) {
         drop(self.input.take());
         let mut text = String::new();
         self.output.read_to_string(&mut text).unwrap();

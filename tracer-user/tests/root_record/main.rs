@@ -17,3 +17,4 @@ mod pressure;
 mod quota;
 mod refusals;
 mod timeline;
+mod top;

@@ -17,7 +17,7 @@ const PLACE: &str = "GTRACE_TEST_KILLED";
 #[test]
 fn the_one_to_be_killed() {
     let Some(path) = std::env::var_os(PLACE) else { return };
-    let policy = SealPolicy { rows: 1000, age_ns: 20_000_000, queued: 2 };
+    let policy = SealPolicy { rows: 1000, age_ns: 20_000_000, queued: 2, keep_ns: None };
     let mut writer = BundleWriter::create_with(Path::new(&path), meta(), None, policy).unwrap();
     let begin = Instant::now();
     for id in 0.. {

@@ -271,3 +271,58 @@ fn many_small_parts_become_one() {
         Bundle::open(&path).unwrap().read::<GpuOp>().unwrap().iter().map(|op| op.start_ns.0).collect();
     assert_eq!(starts, (0..95).collect::<Vec<i64>>());
 }
+
+/// However long it goes on: the disk holds the last stretch, all of it, and little more.
+#[test]
+fn a_rotating_bundle_keeps_its_last_stretch() {
+    const SECOND: i64 = 1_000_000_000;
+    const KEEP: i64 = 10 * SECOND;
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.gtrace");
+    let policy = SealPolicy { rows: 64, age_ns: SECOND, keep_ns: Some(KEEP), ..SealPolicy::default() };
+    let began = meta().started_ns;
+    let mut writer = BundleWriter::create_with(&path, meta(), None, policy).unwrap();
+    let mut ends = Vec::new();
+    for second in 0..300_i64 {
+        let now = began + second * SECOND;
+        // A hundred short ones, and one that has lasted for a minute.
+        for i in 0..100 {
+            ends.push(now - i * 1_000);
+            writer.push(op(ends.len() as i64 - 1, now - i * 1_000 - 500, now - i * 1_000));
+        }
+        ends.push(now);
+        writer.push(op(ends.len() as i64 - 1, now - 60 * SECOND, now));
+        writer.seal_due(MonoNs(now)).unwrap();
+        if second % 60 != 59 {
+            continue;
+        }
+        writer.seal_all().unwrap();
+        let bundle = Bundle::open(&path).unwrap();
+        let there: std::collections::HashSet<i64> =
+            bundle.read::<GpuOp>().unwrap().iter().map(|op| op.op_id.0).collect();
+        let last = ends.iter().enumerate().filter(|(_, end)| **end > now - KEEP);
+        assert!(last.clone().all(|(id, _)| there.contains(&(id as i64))));
+        assert!(there.len() < 15 * 101, "{} rows", there.len());
+        let from = bundle.meta().started_ns;
+        assert!(from <= now - KEEP + SECOND && from > now - KEEP - 4 * SECOND, "{}", (now - from) / SECOND);
+        assert_eq!(bundle.meta().began_ns, Some(began));
+        assert!(
+            ends.iter()
+                .enumerate()
+                .filter(|(_, end)| **end > from)
+                .all(|(id, _)| there.contains(&(id as i64)))
+        );
+    }
+    writer.push(Loss {
+        source: "x".into(),
+        reason: "y".into(),
+        pid: None,
+        start_ns: MonoNs(began),
+        end_ns: MonoNs(began + 1),
+        count: 1,
+    });
+    let finished = writer.finish(meta()).unwrap();
+    let bundle = Bundle::open(&path).unwrap();
+    assert_eq!(finished.rows["gpu_ops"], bundle.count::<GpuOp>().unwrap());
+    assert_eq!((bundle.count::<Loss>().unwrap(), bundle.missing().unwrap().len()), (1, 0));
+}

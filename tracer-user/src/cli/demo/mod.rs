@@ -68,6 +68,7 @@ pub fn run(args: &DemoArgs, ui: &Ui) -> Result<ExitStatus> {
     ui.say(&format!("demo: {:.1} s without gtrace", seconds(short)));
     let before = training.run(short)?;
     let recorded = RunArgs {
+        rotate: None,
         output: Some(output.clone()),
         duration: None,
         calls_over: CALLS_OVER,

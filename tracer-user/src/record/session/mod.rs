@@ -29,6 +29,7 @@ use super::signals::{ProcessHandle, Signals, wait};
 use super::tree::{Follow, SnapshotError, Tree, attach_to};
 use crate::event::{MonoNs, Pid, Text, Tid};
 use crate::store::schema::Loss;
+use crate::store::writer::SealPolicy;
 use crate::store::{BundleWriter, Meta, Owner, StoreError};
 use gpu_link::GpuLink;
 use live::{Parts, Session};
@@ -64,6 +65,10 @@ pub struct Request {
     pub inject: bool,
     /// Whom the bundle is given to.
     pub owner: Option<Owner>,
+    /// Keep only so much of the recording on disk, its end; `None`: all.
+    pub keep: Option<Duration>,
+    /// Rows are written when the oldest is that old; `None`: as the store has it.
+    pub seal_after: Option<Duration>,
 }
 
 /// What happens meanwhile, for a person to read.
@@ -167,7 +172,7 @@ pub fn record(request: &Request, notify: &mut dyn FnMut(Notice)) -> Result<Recor
     let missing_probes =
         probes.statuses().iter().filter(|probe| !probe.attached).map(|probe| probe.name.clone()).collect();
     priority::yield_to_others();
-    let mut writer = BundleWriter::create(&output, meta, request.owner)?;
+    let mut writer = BundleWriter::create_with(&output, meta, request.owner, policy(request))?;
     writer.push(clock);
     if without_room > 0 {
         writer.push(Loss {
@@ -210,6 +215,16 @@ pub fn record(request: &Request, notify: &mut dyn FnMut(Notice)) -> Result<Recor
     let ending = session.run(deadline, notify);
     notify(Notice::Ending(ending));
     session.finish(ending, output, notify)
+}
+
+/// How rows are written.
+fn policy(request: &Request) -> SealPolicy {
+    let ns = |time: Duration| i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
+    let mut policy = SealPolicy { keep_ns: request.keep.map(ns), ..SealPolicy::default() };
+    if let Some(after) = request.seal_after {
+        policy.age_ns = ns(after);
+    }
+    policy
 }
 
 fn command_error(line: &CommandLine, source: std::io::Error) -> RecordError {

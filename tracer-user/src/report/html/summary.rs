@@ -5,7 +5,7 @@ use crate::report::advice;
 use crate::report::findings::{percent, share};
 use crate::report::model::Report;
 use crate::report::text::style::{count, plural, time};
-use crate::report::text::{command_words, shown};
+use crate::report::text::{command_words, kept, shown};
 
 /// The command that was recorded, as one line.
 pub fn command(report: &Report) -> String {
@@ -67,7 +67,7 @@ pub fn verdict(page: &mut Markup, report: &Report) {
 
 fn what_was_recorded(report: &Report) -> String {
     let recording = &report.recording;
-    let length = time(recording.ended_ns - recording.started_ns);
+    let length = kept(recording);
     match recording.mode.as_str() {
         "import" if recording.host.is_empty() => format!("{length} imported from another tool's trace"),
         "import" => {

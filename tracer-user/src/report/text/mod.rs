@@ -12,7 +12,7 @@ use super::model::{Report, ThreadName};
 use super::wording;
 use style::{Look, Style};
 
-pub use summary::command_words;
+pub use summary::{command_words, kept};
 
 /// The report as text, ending with a line break.
 #[must_use]

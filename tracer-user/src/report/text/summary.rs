@@ -6,7 +6,7 @@ use super::style::{Look, count, plural, time};
 use super::{Page, shown, thread};
 use crate::report::advice;
 use crate::report::findings::{percent, share};
-use crate::report::model::{Cause, Device, Report};
+use crate::report::model::{Cause, Device, Recording, Report};
 use crate::report::table::{Align, TextTable};
 use crate::report::wording::{self, is_prefix};
 
@@ -32,7 +32,7 @@ fn header(page: &mut Page, report: &Report) {
     let recording = &report.recording;
     let command = shown(&command_words(&recording.command).join(" "));
     page.line(&page.style.paint(Look::Strong, &command));
-    let length = time(recording.ended_ns - recording.started_ns);
+    let length = kept(recording);
     let line = match recording.mode.as_str() {
         "import" if recording.host.is_empty() => format!("{length} imported from another tool's trace"),
         "import" => {
@@ -53,6 +53,16 @@ fn header(page: &mut Page, report: &Report) {
         let note = "The GPU was a simulated one: its kernels took the time they were told to. The host side is real.";
         page.line(&page.style.paint(Look::Careful, note));
     }
+}
+
+/// How long the recording is; with how much went before it and was not kept.
+#[must_use]
+pub fn kept(recording: &Recording) -> String {
+    let length = time(recording.ended_ns - recording.started_ns);
+    if recording.began_ns >= recording.started_ns {
+        return length;
+    }
+    format!("{length} (the last of {})", time(recording.ended_ns - recording.began_ns))
 }
 
 /// The command without an `env NAME=VALUE …` before it.

@@ -3,10 +3,11 @@
 //! Rows collect in one buffer per table. A buffer that is full, or whose oldest row waited long enough, goes as a whole to a
 //! thread that writes it as a part. The caller, who drains the kernel's rings, so never waits for the disk, unless the disk
 //! stays behind for [`SealPolicy::queued`] rounds: then it waits, the rings fill and count what they drop. Memory is bounded
-//! by `(queued + 2) × rows` rows per table.
+//! by `(queued + 2) × rows` rows per table. With [`SealPolicy::keep_ns`] the disk is bounded, too: old parts go.
 
 mod buffer;
 mod compact;
+mod rotation;
 mod sealer;
 
 use std::any::TypeId;
@@ -31,12 +32,14 @@ pub struct SealPolicy {
     pub age_ns: i64,
     /// Rounds of writing that may wait for the disk before the caller does.
     pub queued: usize,
+    /// Parts whose rows had all ended so long ago are removed; `None`: none ever is.
+    pub keep_ns: Option<i64>,
 }
 
 impl Default for SealPolicy {
     /// 64 Ki rows: one row group. 4 s: what a reader beside the recording lags behind, and what a `kill -9` costs.
     fn default() -> Self {
-        Self { rows: 64 * 1024, age_ns: 4_000_000_000, queued: 4 }
+        Self { rows: 64 * 1024, age_ns: 4_000_000_000, queued: 4, keep_ns: None }
     }
 }
 
@@ -49,7 +52,12 @@ pub struct BundleWriter {
     buffers: HashMap<TypeId, Box<dyn AnyBuffer>>,
     meta: Meta,
     sealer: Sealer,
+    /// When parts were last looked through for some to remove.
+    turned: MonoNs,
 }
+
+/// Parts are looked through for some to remove so often.
+const TURN_NS: i64 = 1_000_000_000;
 
 impl BundleWriter {
     /// Makes the folder `dir` with every table in it, empty; folder and files are readable by `owner` alone (`None`: by the
@@ -77,11 +85,11 @@ impl BundleWriter {
         })?;
         let mut tables = EmptyTables(Vec::new());
         visit_tables(&mut tables);
-        let sealer = Sealer::start(folder, &meta, tables.0, policy.queued).inspect_err(|_| {
+        let sealer = Sealer::start(folder, &meta, tables.0, &policy).inspect_err(|_| {
             // Made a moment ago and still the caller's own, so nobody else's files are in it.
             let _ = std::fs::remove_dir_all(dir);
         })?;
-        Ok(Self { policy, buffers: HashMap::new(), meta, sealer })
+        Ok(Self { policy, buffers: HashMap::new(), meta, sealer, turned: MonoNs::default() })
     }
 
     /// Adds a row.
@@ -136,6 +144,10 @@ impl BundleWriter {
         let due: Vec<_> = self.buffers.values_mut().filter_map(|buffer| buffer.take_due(now, age)).collect();
         if !due.is_empty() {
             self.sealer.send(due, &self.meta);
+        }
+        if self.policy.keep_ns.is_some() && (now - self.turned).0 >= TURN_NS {
+            self.turned = now;
+            self.sealer.turn(now, &self.meta);
         }
         self.sealer.failure().map_or(Ok(()), Err)
     }

@@ -6,8 +6,10 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
+use super::SealPolicy;
 use super::buffer::{Batch, Rows};
 use super::compact::compact;
+use super::rotation::{Rotation, SealedPart};
 use crate::event::{Interval, MonoNs, Text};
 use crate::store::Bundle;
 use crate::store::error::StoreError;
@@ -25,6 +27,8 @@ const VIEWS: &str = "views.sql";
 enum Job {
     /// Parts of several tables, written together: their syncs then share one commit of the file system's journal.
     Round(Vec<Box<dyn Batch>>, Box<Meta>),
+    /// Time has come to this moment, which no row that was handed over lies behind: what is too old goes.
+    Turn(MonoNs, Box<Meta>),
     /// Rows that hold for now, in place of those of the last such job.
     Snapshot(Box<dyn Batch>),
     Wait(Sender<()>),
@@ -44,7 +48,7 @@ impl Sealer {
         folder: Folder,
         meta: &Meta,
         tables: Vec<Box<dyn Batch>>,
-        queued: usize,
+        policy: &SealPolicy,
     ) -> Result<Self, StoreError> {
         let failure = Arc::new(Mutex::new(None));
         let path = folder.path().to_owned();
@@ -55,9 +59,10 @@ impl Sealer {
             snapshots: BTreeMap::new(),
             lost: BTreeMap::new(),
             failure: failure.clone(),
+            rotation: policy.keep_ns.map(Rotation::new),
         };
         state.prepare(meta, tables)?;
-        let (jobs, inbox) = sync_channel(queued.max(1));
+        let (jobs, inbox) = sync_channel(policy.queued.max(1));
         let thread = std::thread::Builder::new()
             .name("gtrace-store".into())
             .spawn(move || state.run(&inbox))
@@ -68,6 +73,11 @@ impl Sealer {
     /// Hands over a round; waits if the disk is too far behind.
     pub fn send(&self, batches: Vec<Box<dyn Batch>>, meta: &Meta) {
         self.send_job(Job::Round(batches, Box::new(meta.clone())));
+    }
+
+    /// Removes what has become too old by `now`; every row handed over before ended by then.
+    pub fn turn(&self, now: MonoNs, meta: &Meta) {
+        self.send_job(Job::Turn(now, Box::new(meta.clone())));
     }
 
     /// Hands over rows that replace those of the last snapshot of their table.
@@ -132,6 +142,7 @@ struct State {
     snapshots: BTreeMap<&'static str, u64>,
     lost: BTreeMap<&'static str, (u64, Interval)>,
     failure: Arc<Mutex<Option<StoreError>>>,
+    rotation: Option<Rotation>,
 }
 
 impl State {
@@ -162,6 +173,13 @@ impl State {
                     self.round(batches);
                     if self.failure().is_none()
                         && let Err(error) = self.write_meta(&meta)
+                    {
+                        self.fail(error);
+                    }
+                }
+                Job::Turn(now, meta) => {
+                    if self.failure().is_none()
+                        && let Err(error) = self.turn(now, &meta)
                     {
                         self.fail(error);
                     }
@@ -207,6 +225,10 @@ impl State {
                 Ok(()) => {
                     *self.sealed.entry(table).or_default() += rows;
                     touched.push(table);
+                    // The first part of a table is its snapshot's place.
+                    if let Some(rotation) = self.rotation.as_mut().filter(|_| name != part_name(0)) {
+                        rotation.sealed(SealedPart { table, name, rows });
+                    }
                 }
                 Err(error) => {
                     self.fail(error);
@@ -222,6 +244,27 @@ impl State {
                 self.fail(error);
             }
         }
+    }
+
+    /// Removes parts that are too old. `meta.json` first: it never counts rows that are not there.
+    fn turn(&mut self, now: MonoNs, meta: &Meta) -> Result<(), StoreError> {
+        let gone = self.rotation.as_mut().map(|rotation| rotation.turn(now)).unwrap_or_default();
+        if gone.is_empty() {
+            return Ok(());
+        }
+        for part in &gone {
+            let rows = self.sealed.entry(part.table).or_default();
+            *rows = rows.saturating_sub(part.rows);
+        }
+        self.write_meta(meta)?;
+        for part in &gone {
+            if let Some((folder, _)) = self.tables.get(part.table) {
+                folder
+                    .remove_file(&part.name)
+                    .map_err(|error| StoreError::io("remove", &folder.path().join(&part.name), error))?;
+            }
+        }
+        Ok(())
     }
 
     /// Writes the table's part 0, which is empty without a snapshot.
@@ -304,6 +347,12 @@ impl State {
     }
 
     fn complete(&self, meta: &mut Meta) {
+        if let Some(from) = self.rotation.as_ref().and_then(Rotation::whole_from)
+            && from.0 > meta.started_ns
+        {
+            meta.began_ns = meta.began_ns.or(Some(meta.started_ns));
+            meta.started_ns = from.0;
+        }
         meta.rows = self.sealed.iter().map(|(table, rows)| ((*table).to_owned(), *rows)).collect();
         for (table, rows) in &self.snapshots {
             *meta.rows.entry((*table).to_owned()).or_default() += rows;
