@@ -166,7 +166,7 @@ pub fn idles(since_ns: u64) {
     }
 }
 
-/// Writes on how many CPUs the thread that comes may run, and, after a long wait, for how long one of the others idled in
+/// Writes, after a long wait, on how many CPUs the thread that comes may run, and for how long one of the others idled in
 /// `[from, to)` (those that idle still: who idled and does no more is left out).
 ///
 /// # Safety
@@ -176,10 +176,13 @@ pub unsafe fn forbidden(cpu: *mut CpuState, from: u64, to: u64, record: *mut Off
     // SAFETY: by the contract.
     unsafe {
         forbidden_none(record);
+        if to <= from || to - from < LONG_NS {
+            return;
+        }
         let task = (*cpu).task;
         let allowed: u32 = kernel::field(task, off!(task_nr_cpus_allowed));
         (*record).allowed_cpus = allowed;
-        if allowed != 0 && allowed < config::cpus() && to.wrapping_sub(from) >= LONG_NS && to > from {
+        if allowed != 0 && allowed < config::cpus() {
             let mask: u64 = kernel::field(task, off!(task_cpus_ptr));
             (*record).forbidden_idle_ns = idle_outside(mask, from, to);
         }

@@ -30,8 +30,11 @@ pub struct Case {
 }
 
 /// The scenarios, each with what it needs and with the neighbour that could be mistaken for its cause.
-const SCENARIOS: [(&str, Option<Outside>, Neighbour); 9] = [
+const SCENARIOS: [(&str, Option<Outside>, Neighbour); 12] = [
     ("cold-read", None, Neighbour::Disk),
+    ("direct-read", None, Neighbour::Disk),
+    ("uring-read", None, Neighbour::Disk),
+    ("throttled-read", None, Neighbour::Inside("busy-poll")),
     ("decode", None, Neighbour::Inside("futex")),
     ("sleep", None, Neighbour::Inside("busy-poll")),
     ("lock", None, Neighbour::Inside("futex")),

@@ -14,6 +14,7 @@ mod clock;
 mod cpu;
 mod files;
 mod gpu;
+mod group;
 mod micro;
 mod neighbour;
 mod restless;

@@ -57,7 +57,7 @@ pub struct OffCpuRecord {
     pub args0: u64,
     /// While runnable: the longest that one CPU idled on which it may not run.
     pub forbidden_idle_ns: u64,
-    /// CPUs that it may run on; 0 if not known.
+    /// CPUs that it may run on; 0 if not known, or not looked at because it was runnable for a moment only.
     pub allowed_cpus: u32,
     pub reserved: u32,
 }

@@ -54,6 +54,7 @@ pub fn describe(
         losses: BTreeMap::new(),
         cpu_throttled_ns: BTreeMap::new(),
         interpreters: BTreeMap::new(),
+        stolen_cpu_ns: 0,
         clock_residual_ns: 0,
         recorder_cpu_ns: 0,
         recorder_pid: Some(std::process::id() as i32),

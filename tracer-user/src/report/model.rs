@@ -353,6 +353,9 @@ pub struct Trust {
     pub clock_residual_ns: i64,
     /// The recorder's own CPU time.
     pub recorder_cpu_ns: i64,
+    /// CPU time that the hypervisor took from the machine. Absent where it took none, or does not tell.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub stolen_cpu_ns: i64,
     /// Gap time that gtrace or CUPTI itself caused.
     pub tool_overhead_ns: i64,
     /// Gaps whose segments do not cover them exactly. Anything but 0 is an error of gtrace.
@@ -392,4 +395,9 @@ pub struct GpuRefused {
     pub pid: i32,
     /// Why.
     pub reason: String,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(ns: &i64) -> bool {
+    *ns == 0
 }

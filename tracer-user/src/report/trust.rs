@@ -80,6 +80,7 @@ pub fn trust(
             .collect(),
         clock_residual_ns: meta.clock_residual_ns,
         recorder_cpu_ns: meta.recorder_cpu_ns,
+        stolen_cpu_ns: meta.stolen_cpu_ns,
         tool_overhead_ns: of("tool.overhead").iter().map(|cause| cause.ns).sum(),
         uncovered_gaps,
         unclean_end: unclean_end(meta),

@@ -58,6 +58,8 @@ pub struct Meta {
     pub interpreters: BTreeMap<String, u64>,
     /// Largest error of the conversion of GPU times to CLOCK_MONOTONIC, in ns.
     pub clock_residual_ns: i64,
+    /// CPU time that the hypervisor took from this machine during the recording, all CPUs together, in ns.
+    pub stolen_cpu_ns: i64,
     /// The recorder's own CPU time, in ns.
     pub recorder_cpu_ns: i64,
     /// The recorder's process, so that the analysis can tell its own cost.

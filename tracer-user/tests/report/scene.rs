@@ -57,6 +57,7 @@ impl Scene {
                 losses: BTreeMap::new(),
                 cpu_throttled_ns: BTreeMap::new(),
                 interpreters: BTreeMap::new(),
+                stolen_cpu_ns: 0,
                 clock_residual_ns: 1_250,
                 recorder_cpu_ns: 12 * MS,
                 recorder_pid: Some(90),

@@ -6,6 +6,7 @@
 
 mod attach;
 mod chain;
+mod cpu;
 mod demo;
 mod duckdb;
 mod endings;

@@ -2,6 +2,7 @@
 
 mod cold_read;
 mod decode;
+mod direct_read;
 mod gil;
 mod lock;
 mod pageable_copy;
@@ -9,6 +10,8 @@ pub mod run_queue;
 mod sleep;
 pub mod slow_peer;
 mod sync_each_kernel;
+mod throttled_read;
+mod uring_read;
 
 use std::path::PathBuf;
 
@@ -20,8 +23,11 @@ use crate::stage::Options;
 type Run = fn(&Options) -> Result<()>;
 
 /// The scenarios by their names.
-pub const SCENARIOS: [(&str, Run); 9] = [
+pub const SCENARIOS: [(&str, Run); 12] = [
     ("cold-read", cold_read::run),
+    ("direct-read", direct_read::run),
+    ("uring-read", uring_read::run),
+    ("throttled-read", throttled_read::run),
     ("decode", decode::run),
     ("sleep", sleep::run),
     ("lock", lock::run),
@@ -49,6 +55,11 @@ pub fn run(name: &str, options: &Options) -> Result<()> {
 pub fn work(arguments: &[String]) -> Result<()> {
     match arguments {
         [kind, data] if kind == "cold-read" => cold_read::work(&PathBuf::from(data)),
+        [kind, data] if kind == "direct-read" => direct_read::work(&PathBuf::from(data)),
+        [kind, data] if kind == "uring-read" => uring_read::work(&PathBuf::from(data)),
+        [kind, path, group] if kind == "throttled-read" => {
+            throttled_read::work(&PathBuf::from(path), &PathBuf::from(group))
+        }
         [kind] if kind == "decode" => decode::work(),
         _ => bail!("there is no worker `{}`", arguments.join(" ")),
     }

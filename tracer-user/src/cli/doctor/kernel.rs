@@ -2,11 +2,8 @@
 
 use super::{Check, read_small};
 use crate::record::preflight;
-use crate::record::probes::{ProbeError, probe_check};
+use crate::record::probes::{OLDEST, ProbeError, probe_check};
 use crate::report::text::style::plural;
-
-/// BPF ring buffers came with it.
-const OLDEST: (u32, u32) = (5, 8);
 
 pub fn checks() -> Vec<Check> {
     vec![kernel(), rights(), namespaces(), types(), lockdown(), probes()]
@@ -21,8 +18,8 @@ fn kernel() -> Check {
     }
     match version(release) {
         Some(found) if found >= OLDEST => Check::ok("kernel", says),
-        Some(_) => Check::missing("kernel", says, "use Linux 5.8 or newer (BPF ring buffers)").essential(),
-        None => Check::limited("kernel", says, "its version cannot be read; Linux 5.8 or newer is needed"),
+        Some(_) => Check::missing("kernel", says, "use Linux 5.11 or newer (docs/kernels.md)").essential(),
+        None => Check::limited("kernel", says, "its version cannot be read; Linux 5.11 or newer is needed"),
     }
 }
 
@@ -132,7 +129,7 @@ mod tests {
     #[test]
     fn kernel_versions() {
         assert_eq!(version("6.18.0-rc1+"), Some((6, 18)));
-        assert_eq!(version("5.8.0"), Some((5, 8)));
+        assert_eq!(version("5.11.0"), Some(OLDEST));
         assert_eq!(version("5.15.0-1053-aws"), Some((5, 15)));
         assert_eq!(version("what"), None);
         assert!(version("5.4.0") < Some(OLDEST));

@@ -16,7 +16,7 @@ pub enum ProbeError {
     NotPermitted,
     /// The kernel shows no type information.
     #[error(
-        "{0}: gtrace needs a kernel of 5.8 or later, built with CONFIG_DEBUG_INFO_BTF (every common distribution's is)"
+        "{0}: gtrace needs a kernel of 5.11 or later, built with CONFIG_DEBUG_INFO_BTF (every common distribution's is)"
     )]
     NoBtf(#[source] BtfError),
     /// The kernel lacks a field.

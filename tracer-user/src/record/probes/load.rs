@@ -12,9 +12,10 @@ use tracer_abi::kernel::KernelConfig;
 use super::arch;
 use super::btf::Btf;
 use super::error::ProbeError;
+use super::features;
 use super::maps::{PodConfig, PodOffsets};
 use super::offsets;
-use super::programs::{PROGRAMS, ProgramSpec};
+use super::programs::{OLDEST, PROGRAMS, ProgramSpec};
 use super::session::{self, Probes};
 use crate::record::CALLS_OVER;
 use crate::record::rows::addresses_of;
@@ -116,7 +117,7 @@ pub(super) fn load(config: &LoadConfig) -> Result<Loaded, ProbeError> {
     let mut ebpf = loader.load(object).map_err(ProbeError::Load)?;
     fill_free_slots(&mut ebpf, max_threads)?;
     let mut links = BTreeMap::new();
-    let mut statuses = Vec::with_capacity(PROGRAMS.len());
+    let mut statuses = Vec::with_capacity(PROGRAMS.len() + features::FEATURES.len());
     let wanted: Vec<&ProgramSpec> = PROGRAMS.iter().filter(|spec| is_for_this_kernel(spec, &btf)).collect();
     if !wanted.iter().any(|spec| spec.tracepoint == "sched_switch") {
         let reason = format!("its arguments are {:?}", btf.tracepoint_arguments("sched_switch"));
@@ -140,6 +141,7 @@ pub(super) fn load(config: &LoadConfig) -> Result<Loaded, ProbeError> {
             *entry = status(spec, Some(format!("it makes no sense without {partner}, which is missing")));
         }
     }
+    statuses.extend(features::statuses(&offsets.0, &constants.0));
     Ok(Loaded { ebpf, links, statuses, pid_limit })
 }
 
@@ -156,6 +158,14 @@ fn fill_free_slots(ebpf: &mut Ebpf, max_threads: u32) -> Result<(), ProbeError> 
 
 fn status(spec: &ProgramSpec, reason: Option<String>) -> ProbeStatus {
     let attached = reason.is_none();
+    let (major, minor) = spec.since;
+    let reason = reason.map(|reason| {
+        if spec.since > OLDEST {
+            format!("{reason}; Linux {major}.{minor} and later have it")
+        } else {
+            reason
+        }
+    });
     ProbeStatus {
         name: spec.program.to_owned(),
         attached,

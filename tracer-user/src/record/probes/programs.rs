@@ -1,4 +1,4 @@
-//! The eBPF programs: which tracepoint each is attached to, and what cannot be known without it.
+//! The eBPF programs: which tracepoint each is attached to, since when kernels have it, and what cannot be known without it.
 
 /// One program and where it is attached.
 pub struct ProgramSpec {
@@ -16,9 +16,16 @@ pub struct ProgramSpec {
     pub only_on: Option<&'static str>,
     /// The arguments of the tracepoint for which this program is written, where there is a program for others too.
     pub arguments: Option<&'static [&'static str]>,
+    /// The first kernel with which it works: that has the tracepoint, with these arguments. None of them works before
+    /// [`OLDEST`].
+    pub since: (u32, u32),
     /// It only makes better what another program does too: on a kernel without the tracepoint nothing is missing.
     pub supplement: bool,
 }
+
+/// The first kernel with all that every program needs: BPF ring buffers came with 5.8, `bpf_get_current_task_btf` and the
+/// arguments of the block layer's tracepoints with 5.11.
+pub const OLDEST: (u32, u32) = (5, 11);
 
 const fn essential(tracepoint: &'static str) -> ProgramSpec {
     ProgramSpec {
@@ -29,6 +36,7 @@ const fn essential(tracepoint: &'static str) -> ProgramSpec {
         unknowable: &["*"],
         only_on: None,
         arguments: None,
+        since: OLDEST,
         supplement: false,
     }
 }
@@ -55,7 +63,7 @@ const fn half_on(
 }
 
 /// Wake-ups made in these interrupts would be ascribed to the interrupted task.
-const IRQ: &[&str] = &["wake edges made in interrupts"];
+const IRQ: &[&str] = &["wake edges made in interrupts", "host.irq"];
 const TIMER: &[&str] = &["host.sleep", "host.timed_wait"];
 const BLOCK: &[&str] = &["storage.*"];
 const NET: &[&str] = &["net.*"];
@@ -112,13 +120,13 @@ pub const PROGRAMS: &[ProgramSpec] = &[
     essential("sched_waking"),
     essential("sys_exit"),
     essential("sys_enter"),
-    ProgramSpec { arguments: Some(SWITCH), ..essential("sched_switch") },
+    ProgramSpec { arguments: Some(SWITCH), since: (5, 18), ..essential("sched_switch") },
     ProgramSpec {
         program: "sched_switch_before_5_18",
         arguments: Some(SWITCH_BEFORE_5_18),
         ..essential("sched_switch")
     },
-    ProgramSpec { supplement: true, ..optional("sched_exit_tp", &[]) },
+    ProgramSpec { supplement: true, since: (6, 16), ..optional("sched_exit_tp", &[]) },
 ];
 
 /// 5.18 and later (5.18.0 alone passes them in another order, and is refused).

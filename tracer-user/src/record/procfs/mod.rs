@@ -7,6 +7,7 @@ mod descriptors;
 mod mounts;
 mod process;
 mod read;
+mod stolen;
 
 pub use blocked::{BlockedThread, blocked_thread};
 pub use cpu_quota::CpuGroups;
@@ -14,3 +15,4 @@ pub use descriptors::{Access, Descriptor, descriptors, link_of};
 pub use mounts::{Mount, mounts};
 pub use process::{ProcessDetails, TaskStat, all_processes, details, stat, thread_stat, threads};
 pub use read::{bounded_text, read_bounded};
+pub use stolen::stolen;

@@ -8,13 +8,14 @@ use super::command::{hand_on, wait_for_command};
 use super::gpu_link::GpuLink;
 use super::quotas::Quotas;
 use super::{Notice, Recorded};
-use crate::event::{MonoNs, Text};
+use crate::event::{DurationNs, MonoNs, Text};
 use crate::record::assembler::Assembler;
 use crate::record::clocks;
 use crate::record::error::RecordError;
 use crate::record::losses::LossLedger;
 use crate::record::priority;
 use crate::record::probes::{Probes, RawRecord};
+use crate::record::procfs;
 use crate::record::rows::syscall_count_row;
 use crate::record::signals::{ProcessHandle, Signals, wait};
 use crate::store::BundleWriter;
@@ -59,6 +60,8 @@ pub struct Session {
     looks: u8,
     /// CPU time taken before recording began.
     cpu_before: i64,
+    /// And what the hypervisor had taken.
+    stolen_before: DurationNs,
 }
 
 /// What a session is made of.
@@ -102,6 +105,7 @@ impl Session {
             behind: false,
             looks: 0,
             cpu_before: clocks::own_cpu_ns(),
+            stolen_before: procfs::stolen(),
         }
     }
 
@@ -270,6 +274,7 @@ impl Session {
         let mut meta = self.writer.meta_mut().clone();
         meta.cpu_throttled_ns = self.quotas.throttled();
         meta.interpreters = self.assembler.interpreters().clone();
+        meta.stolen_cpu_ns = (procfs::stolen().0 - self.stolen_before.0).max(0);
         meta.ended_ns = Some(ended.0);
         ending.clone_into(&mut meta.ended);
         meta.recorder_cpu_ns = clocks::own_cpu_ns() - self.cpu_before;

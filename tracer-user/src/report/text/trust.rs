@@ -118,4 +118,13 @@ fn cost(page: &mut Page, report: &Report, trust: &Trust) {
         let _ = write!(line, "; recording itself caused {share} of the waiting");
     }
     page.line(&line);
+    if trust.stolen_cpu_ns > 0 {
+        let cpus = i64::from(report.recording.cpus.max(1));
+        let words = format!(
+            "the hypervisor took {} of the machine's CPU time ({}): who ran then reads as computing",
+            percent(trust.stolen_cpu_ns, length.saturating_mul(cpus)),
+            time(trust.stolen_cpu_ns)
+        );
+        page.paragraph("  - ", &words);
+    }
 }

@@ -61,7 +61,7 @@ table! {
         others_ns: DurationNs,
         /// How long that CPU was idle meanwhile.
         idle_ns: DurationNs,
-        /// CPUs that the thread may run on. NULL: unknown.
+        /// CPUs that the thread may run on. NULL: not looked at, since it was runnable for less than 50 µs.
         allowed_cpus: Option<i32>,
         /// How long, meanwhile and until it ran, one CPU was idle on which the thread may not run (the longest of them).
         forbidden_idle_ns: Option<DurationNs>,
