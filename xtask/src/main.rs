@@ -3,6 +3,7 @@
 mod build;
 mod delegate;
 mod host;
+mod package;
 mod process;
 mod setup;
 mod sim_path;
@@ -38,6 +39,8 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<OsString>,
     },
+    /// Makes a tarball and a Debian package in target/package
+    Package(package::Args),
     /// Attribution with a known answer: scenarios that plant stalls, recorded and scored
     #[command(disable_help_flag = true)]
     Gapbench {
@@ -61,6 +64,7 @@ fn main() -> ExitCode {
         Command::Setup => setup::run().map(|()| ExitCode::SUCCESS),
         Command::Build => build::run().map(|()| ExitCode::SUCCESS),
         Command::Test(args) => test::run(&args),
+        Command::Package(args) => package::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Demo { args } => delegate::demo(&args),
         Command::Gapbench { args } => delegate::gapbench(&args),
         Command::SimPath => sim_path::run().map(|()| ExitCode::SUCCESS),

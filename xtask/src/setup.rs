@@ -15,8 +15,8 @@ const LINKER_LLVM: std::ops::RangeInclusive<u32> = 21..=23;
 /// Debian's compiler with its library's source.
 const DEBIAN_COMPILER: [&str; 2] = ["rustc-web", "rust-web-src"];
 /// What the tests read bundles and traces with, as other people would: the name to import, and what pip installs.
-const PYTHON_PACKAGES: [(&str, &str); 3] =
-    [("duckdb", "duckdb"), ("pyarrow", "pyarrow"), ("perfetto", "perfetto==0.59.1")];
+const PYTHON_PACKAGES: [(&str, &str); 4] =
+    [("duckdb", "duckdb"), ("pyarrow", "pyarrow"), ("polars", "polars"), ("perfetto", "perfetto==0.59.1")];
 
 /// Runs the command.
 ///

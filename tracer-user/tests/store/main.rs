@@ -4,6 +4,7 @@
 mod arbitrary;
 mod chrome;
 mod docs;
+mod fixtures;
 mod hostile;
 mod killed;
 mod perfetto;

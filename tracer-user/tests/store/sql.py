@@ -76,6 +76,6 @@ if expectation == "story":
 # The cookbook.
 with open(cookbook, encoding="utf-8") as text:
     recipes = re.findall(r"```sql\n(.*?)```", text.read(), re.DOTALL)
-assert len(recipes) >= 8, len(recipes)
+assert len(recipes) >= 26, len(recipes)
 for recipe in recipes:
     run(recipe.replace("x.gtrace", bundle))

@@ -44,3 +44,26 @@ fn they_work_before_the_first_row() {
     let _writer = BundleWriter::create(&path, meta(), None).unwrap();
     ask(&path, "empty");
 }
+
+#[test]
+fn many_recordings_are_one_data_set() {
+    let runs = tempfile::tempdir().unwrap();
+    for run in ["run=before", "run=after", "run=later"] {
+        story::write(&runs.path().join(run));
+    }
+    let python = std::env::var_os("GTRACE_TEST_PYTHON").unwrap_or_else(|| "python3".into());
+    let output = Command::new(python)
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/store/many.py"))
+        .arg(runs.path())
+        .arg(repository().join("docs/many.sql"))
+        .arg("3")
+        .output()
+        .expect("python3 is needed for this test; `cargo xtask setup` installs it");
+    assert!(
+        output.status.success(),
+        "{}{}\nIf a Python package is missing, `cargo xtask setup` installs it.",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    print!("{}", String::from_utf8_lossy(&output.stdout));
+}
