@@ -80,7 +80,7 @@ fn every_version_still_opens_and_says_the_same() {
         let waited: i64 = bundle.read::<Gap>().unwrap().iter().map(|gap| (gap.end_ns - gap.start_ns).0).sum();
         let covered: i64 =
             bundle.read::<GapSegment>().unwrap().iter().map(|part| (part.end_ns - part.start_ns).0).sum();
-        assert_eq!((waited, covered), (480_000, 480_000), "{version}");
+        assert_eq!((waited, covered), (465_000, 465_000), "{version}");
 
         let said = report::load::report(&bundle, &|_| ()).unwrap();
         assert_eq!((said.totals.gap_ns, said.trust.uncovered_gaps), (waited, 0), "{version}");

@@ -49,7 +49,7 @@ fn control(package: &Package, bytes: u64) -> String {
 fn member(archive: &mut Vec<u8>, name: &str, bytes: &[u8]) {
     let mut header = String::new();
     // Name, time, owner, group, mode, size, each of a fixed width. Writing to a String cannot fail.
-    let _ = write!(header, "{name:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`\n", 1, 0, 0, "100644", bytes.len());
+    let _ = writeln!(header, "{name:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`", 1, 0, 0, "100644", bytes.len());
     archive.extend_from_slice(header.as_bytes());
     archive.extend_from_slice(bytes);
     if bytes.len() % 2 == 1 {
