@@ -37,6 +37,14 @@ pub const RUNTIME: &[u16] = &[
 /// Driver calls that launch exactly one kernel, ascending: compared with the kernels that arrive.
 pub const DRIVER_LAUNCHES: &[u16] = &[307, 442, 477, 478, 652, 653];
 
+/// Driver calls that are collected in the light mode, ascending: those that send work to a device, wait for it, allocate, free
+/// or load. No runtime calls: each stands around one of these.
+pub const DRIVER_LIGHT: &[u16] = &[
+    17, 19, 20, 21, 38, 39, 121, 126, 216, 218, 220, 243, 245, 249, 250, 251, 276, 277, 278, 279, 280, 281,
+    305, 306, 307, 319, 397, 398, 399, 408, 418, 421, 422, 423, 426, 428, 429, 430, 440, 442, 477, 478, 514,
+    515, 643, 652, 653, 656, 657, 678, 679, 696, 776, 777, 796, 797, 800,
+];
+
 /// Whether a call is one of those that are collected. CUPTI before 12.5 cannot select: everything comes.
 #[must_use]
 pub fn is_collected(domain: &[u16], cbid: u32) -> bool {

@@ -7,7 +7,7 @@ use std::sync::atomic::{
     Ordering::{AcqRel, Release},
 };
 
-use tracer_abi::shim::{Producer, RING_DEFAULT_BYTES, ShimState};
+use tracer_abi::shim::{Collection, Producer, RING_DEFAULT_BYTES, ShimState};
 
 use crate::lifecycle;
 use crate::ring;
@@ -44,7 +44,7 @@ fn load() -> bool {
 fn begin(ring: Producer<'static>) -> Worker {
     let header = ring.header();
     match worker::bind_and_publish(ring) {
-        Ok(collector) => match Session::start(collector, 0, true) {
+        Ok(collector) => match Session::start(collector, 0, true, first_collection()) {
             Ok(session) => Worker::new(ring, Some(collector), Some(session)),
             Err(error) => {
                 worker::refuse(header, &error.to_string());
@@ -56,4 +56,10 @@ fn begin(ring: Producer<'static>) -> Worker {
             Worker::new(ring, None, None)
         }
     }
+}
+
+/// What is collected until a recorder says something else: `GTRACE_COLLECT` has a [`Collection`] as its number.
+fn first_collection() -> Collection {
+    let raw = env::var("GTRACE_COLLECT").ok().and_then(|value| value.parse().ok());
+    raw.map_or(Collection::FULL, Collection::from_raw)
 }

@@ -11,7 +11,8 @@
 //! in [`worker`] flushes; [`lifecycle`] handles fork and exit.
 //!
 //! `GTRACE_START=1` in the environment starts collection at load (`gtrace run`). Without it the library sleeps until a
-//! recorder appears in its ring. `GTRACE_RING_BYTES` sets the size of the ring.
+//! recorder appears in its ring. `GTRACE_RING_BYTES` sets the size of the ring,
+//! `GTRACE_COLLECT` how much is collected until a recorder says so.
 
 pub mod bind;
 pub mod callbacks;

@@ -117,6 +117,7 @@ impl Collector {
             kind::CONTEXT => (context::NEED, Self::context),
             kind::STREAM => (stream::NEED, Self::stream),
             _ => {
+                self.header().unknown_kind.store(kind, Relaxed);
                 self.header().unknown_kinds.fetch_add(1, Relaxed);
                 return;
             }

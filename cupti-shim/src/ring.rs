@@ -49,14 +49,11 @@ pub fn make(bytes: u64, start_at_load: bool) -> io::Result<Producer<'static>> {
     let bytes = if is_ring_size(bytes) { bytes } else { RING_DEFAULT_BYTES };
     let bytes = within_file_limit(bytes).ok_or(io::ErrorKind::FileTooLarge)?;
     let whole = RING_HEADER_BYTES as u64 + bytes;
-    // SAFETY: a name and flags; the call by its number, since its wrapper is younger than the glibc that we support.
-    let fd = unsafe {
-        libc::syscall(libc::SYS_memfd_create, RING_NAME.as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING)
-    };
-    let fd = match libc::c_int::try_from(fd) {
-        Ok(fd) if fd >= 0 => fd,
-        _ => return Err(io::Error::last_os_error()),
-    };
+    // Where `vm.memfd_noexec` is 2 only files that can never be executed are given. Linux before 6.3 does not know that flag.
+    let fd = memfd(libc::MFD_NOEXEC_SEAL).or_else(|error| match error.raw_os_error() {
+        Some(libc::EINVAL) => memfd(0),
+        _ => Err(error),
+    })?;
     let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
     // SAFETY: our own file descriptor and integers.
     let sealed = unsafe {
@@ -88,6 +85,17 @@ pub fn make(bytes: u64, start_at_load: bool) -> io::Result<Producer<'static>> {
     header.subscribe_result.store(-1, Release);
     header.magic.store(RING_MAGIC, Release);
     Ok(Producer::new(header, data))
+}
+
+/// Makes the file, with one more flag.
+fn memfd(flag: libc::c_uint) -> io::Result<libc::c_int> {
+    let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING | flag;
+    // SAFETY: a name and flags; the call by its number, since its wrapper is younger than the glibc that we support.
+    let fd = unsafe { libc::syscall(libc::SYS_memfd_create, RING_NAME.as_ptr(), flags) };
+    match libc::c_int::try_from(fd) {
+        Ok(fd) if fd >= 0 => Ok(fd),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// Gets memory for the head; for all of it where that cannot be done later through the mapping (before Linux 5.14). The

@@ -6,7 +6,7 @@ use std::fmt;
 use std::ptr;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
-use tracer_abi::shim::{ClockKind, SessionRecord, ShimState, WhichClock};
+use tracer_abi::shim::{ClockKind, CollectMode, Collection, SessionRecord, ShimState, WhichClock};
 
 use crate::bind::{ResultCode, SUCCESS, SubscriberHandle, SubscriberParams, result_name};
 use crate::callbacks;
@@ -18,7 +18,9 @@ use crate::layout::{Version, kind};
 /// Kinds of which nothing useful is left if one cannot be had.
 const NEEDED: [u32; 1] = [kind::CONCURRENT_KERNEL];
 /// Kinds that are switched on if the version has them.
-const WANTED: [u32; 5] = [kind::MEMCPY, kind::MEMCPY2, kind::MEMSET, kind::SYNCHRONIZATION, kind::OVERHEAD];
+const WANTED: [u32; 3] = [kind::MEMCPY, kind::MEMCPY2, kind::MEMSET];
+/// Kinds that the light mode does without.
+const FULL_ONLY: [u32; 2] = [kind::SYNCHRONIZATION, kind::OVERHEAD];
 /// Kinds of which the records of what exists already are written, too.
 const DUMPED: [u32; 3] = [kind::DEVICE, kind::CONTEXT, kind::STREAM];
 /// `CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM`.
@@ -55,6 +57,7 @@ pub struct Session {
     /// For whom: a recorder's token, 0 at load.
     pub token: u64,
     subscriber: SubscriberHandle,
+    collection: Collection,
 }
 
 // SAFETY: the handle is CUPTI's and may be used from any thread.
@@ -66,11 +69,16 @@ impl Session {
     ///
     /// # Errors
     /// Another profiler is there, or CUPTI does not work here.
-    pub fn start(collector: &'static Collector, token: u64, own_clock: bool) -> Result<Self, StartError> {
+    pub fn start(
+        collector: &'static Collector,
+        token: u64,
+        own_clock: bool,
+        collection: Collection,
+    ) -> Result<Self, StartError> {
         let (cupti, header) = (&collector.cupti, collector.header());
         let failed = |call, code| StartError { call, code, holder: None };
         let subscriber = subscribe(collector)?;
-        let session = Self { token, subscriber };
+        let session = Self { token, subscriber, collection };
 
         if let (true, Some(enable_domain)) = (collector.version >= Version::STATE_DOMAIN, cupti.enable_domain)
         {
@@ -101,15 +109,54 @@ impl Session {
         }
         collector.names.begin_session();
         collector.ring.write(&SessionRecord { token, time_ns: clock::monotonic_ns() });
-        if let Err((kind_call, code)) = enable_kinds(collector) {
+        if let Err((kind_call, code)) = enable_kinds(collector, collection) {
             disable_kinds(collector);
             session.unsubscribe(collector);
             return Err(failed(kind_call, code));
         }
+        tell(collector, collection, clock::monotonic_ns());
         header.session.store(token, Release);
         header.flushed_ns.store(clock::monotonic_ns(), Release);
         header.state.store(ShimState::Collecting as u32, Release);
         Ok(session)
+    }
+
+    /// Collects something else from now on. What is off is told before it is switched off, and what is on after it is on: all
+    /// that lies within what is told was collected.
+    pub fn change(&mut self, collector: &Collector, wanted: Collection) {
+        if wanted == self.collection {
+            return;
+        }
+        let less = wanted.mode as u32 > self.collection.mode as u32;
+        let before = clock::monotonic_ns();
+        if wanted.mode == CollectMode::Paused {
+            disable_kinds(collector);
+            self.flush(collector, false);
+        } else {
+            switch_extras(collector, wanted);
+            if let Err((call, code)) = enable_kinds(collector, wanted) {
+                let text = format!("{call} failed with {code}: {}", result_name(code));
+                collector.header().notice.set(text.as_bytes());
+            }
+        }
+        self.collection = wanted;
+        tell(collector, wanted, if less { before } else { clock::monotonic_ns() });
+    }
+
+    /// Begins again what another client of CUPTI took over: the call-backs were its own meanwhile, and it may have switched
+    /// our kinds off.
+    pub fn restart(&mut self, collector: &'static Collector) {
+        if self.collection.mode == CollectMode::Paused {
+            return;
+        }
+        if let Some(register) = collector.cupti.register_callbacks {
+            // SAFETY: the functions are ours for ever.
+            unsafe { register(callbacks::buffer_requested, callbacks::buffer_completed) };
+        }
+        promise_zeroed_buffers(collector, true);
+        if enable_kinds(collector, self.collection).is_ok() {
+            tell(collector, self.collection, clock::monotonic_ns());
+        }
     }
 
     /// Takes what is complete (`forced`: what is not, too), and tells how things are.
@@ -222,9 +269,42 @@ fn holder(collector: &Collector) -> Option<String> {
     (length > 0).then(|| String::from_utf8_lossy(&old[..length]).into_owned())
 }
 
-fn enable_kinds(collector: &Collector) -> Result<(), (&'static str, ResultCode)> {
+/// Says what is collected, and since when.
+fn tell(collector: &Collector, collection: Collection, since_ns: u64) {
+    let header = collector.header();
+    header.collection_since_ns.store(since_ns, Release);
+    header.collection.store(collection.to_raw(), Release);
+}
+
+/// Switches off what a collection does without.
+fn switch_extras(collector: &Collector, wanted: Collection) {
+    let cupti = &collector.cupti;
+    let Some(disable) = cupti.disable else { return };
+    if !wanted.whole_graphs {
+        // SAFETY: takes a number. Graphs that exist may stay whole: CUPTI says that it does not go back for these.
+        unsafe { disable(kind::GRAPH_TRACE) };
+    }
+    if wanted.mode == CollectMode::Light {
+        for kind in FULL_ONLY.into_iter().chain([kind::RUNTIME]) {
+            // SAFETY: as above.
+            unsafe { disable(kind) };
+        }
+        let extra: Vec<u16> = cbids::DRIVER
+            .iter()
+            .copied()
+            .filter(|cbid| cbids::DRIVER_LIGHT.binary_search(cbid).is_err())
+            .collect();
+        enable_calls(collector, cupti.enable_driver_api, &extra, 0);
+        enable_calls(collector, cupti.enable_runtime_api, cbids::RUNTIME, 0);
+    }
+}
+
+fn enable_kinds(collector: &Collector, collection: Collection) -> Result<(), (&'static str, ResultCode)> {
     let cupti = &collector.cupti;
     let Some(enable) = cupti.enable else { return Err(("cuptiActivityEnable", 1)) };
+    if collection.mode == CollectMode::Paused {
+        return Ok(());
+    }
     // Devices first, so that they are known before their work.
     for kind in DUMPED {
         // SAFETY: takes a number; a kind that is unknown is refused.
@@ -242,7 +322,9 @@ fn enable_kinds(collector: &Collector) -> Result<(), (&'static str, ResultCode)>
             return Err(("cuptiActivityEnable of kernels", code));
         }
     }
-    for kind in WANTED {
+    let is_full = collection.mode == CollectMode::Full;
+    let extras = FULL_ONLY.into_iter().filter(|_| is_full);
+    for kind in WANTED.into_iter().chain(extras).chain(collection.whole_graphs.then_some(kind::GRAPH_TRACE)) {
         // SAFETY: as above.
         let code = unsafe { enable(kind) };
         if code != SUCCESS {
@@ -255,10 +337,14 @@ fn enable_kinds(collector: &Collector) -> Result<(), (&'static str, ResultCode)>
         // SAFETY: takes a flag. Queries that found nothing ready are no waits.
         unsafe { enable_all(0) };
     }
+    let driver = if is_full { cbids::DRIVER } else { cbids::DRIVER_LIGHT };
     for (kind, selected, calls) in [
-        (kind::DRIVER, cupti.enable_driver_api, cbids::DRIVER),
+        (kind::DRIVER, cupti.enable_driver_api, driver),
         (kind::RUNTIME, cupti.enable_runtime_api, cbids::RUNTIME),
     ] {
+        if kind == kind::RUNTIME && !is_full {
+            continue;
+        }
         if !enable_calls(collector, selected, calls, 1) {
             // SAFETY: as above. All calls come, and are sorted out when they are read.
             let code = unsafe { enable(kind) };
@@ -299,7 +385,11 @@ fn disable_kinds(collector: &Collector) {
     enable_calls(collector, cupti.enable_driver_api, cbids::DRIVER, 0);
     enable_calls(collector, cupti.enable_runtime_api, cbids::RUNTIME, 0);
     let Some(disable) = cupti.disable else { return };
-    let all = NEEDED.iter().chain(&WANTED).chain(&DUMPED).chain(&[kind::DRIVER, kind::RUNTIME]);
+    let all = NEEDED.iter().chain(&WANTED).chain(&FULL_ONLY).chain(&DUMPED).chain(&[
+        kind::GRAPH_TRACE,
+        kind::DRIVER,
+        kind::RUNTIME,
+    ]);
     for &kind in all {
         // SAFETY: takes a number.
         unsafe { disable(kind) };

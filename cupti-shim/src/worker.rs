@@ -8,7 +8,7 @@ use std::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
-use tracer_abi::shim::{Producer, RingHeader, ShimState};
+use tracer_abi::shim::{Collection, Producer, RingHeader, ShimState};
 
 use crate::bind::{self, Refusal};
 use crate::clock;
@@ -63,6 +63,8 @@ pub struct Worker {
     retry_ns: u64,
     /// Last flushes that recorders have asked for so far.
     flush_requests: u64,
+    /// Restarts that they have asked for so far.
+    restarts: u64,
 }
 
 /// The recorder, as far as the ring's head tells.
@@ -95,7 +97,18 @@ impl Worker {
         let now = clock::monotonic_ns();
         let reader = Reader { token: 0, beats: 0, since_ns: now };
         let flush_requests = ring.header().reader.flush_requests.load(Acquire);
-        Self { ring, collector, session, loaded_ns: now, reader, clocks_ns: 0, retry_ns: now, flush_requests }
+        let restarts = ring.header().reader.restarts.load(Acquire);
+        Self {
+            ring,
+            collector,
+            session,
+            loaded_ns: now,
+            reader,
+            clocks_ns: 0,
+            retry_ns: now,
+            flush_requests,
+            restarts,
+        }
     }
 
     /// Starts its thread, with all signals blocked: the program's handlers must not run on it.
@@ -161,7 +174,15 @@ impl Worker {
             (None, Some(token)) if now >= self.retry_ns => self.begin(token, now),
             (None, _) => {}
         }
-        let (Some(session), Some(collector)) = (&self.session, self.collector) else { return };
+        let (Some(session), Some(collector)) = (&mut self.session, self.collector) else { return };
+        if session.token != 0 {
+            session.change(collector, Collection::from_raw(header.reader.wanted.load(Acquire)));
+        }
+        let restarts = header.reader.restarts.load(Acquire);
+        if restarts != self.restarts {
+            session.restart(collector);
+        }
+        self.restarts = restarts;
         let requests = header.reader.flush_requests.load(Acquire);
         if requests == self.flush_requests {
             session.flush(collector, false);
@@ -190,7 +211,8 @@ impl Worker {
             return refuse(self.ring.header(), &late_graphs(graphs));
         }
         // Contexts may exist: CUPTI stays on its own clock.
-        match Session::start(collector, token, false) {
+        let wanted = Collection::from_raw(self.ring.header().reader.wanted.load(Acquire));
+        match Session::start(collector, token, false, wanted) {
             Ok(session) => self.session = Some(session),
             Err(error) => refuse(self.ring.header(), &error.to_string()),
         }

@@ -47,3 +47,10 @@ fn queries_are_left_out() {
     }
     assert!(!cbids::is_collected(cbids::DRIVER, 65_536 + 307), "a number beyond 16 bits is not cut");
 }
+
+#[test]
+fn the_light_ones_are_a_part_and_hold_all_launches() {
+    assert!(cbids::DRIVER_LIGHT.is_sorted());
+    assert!(cbids::DRIVER_LIGHT.iter().all(|&cbid| cbids::is_collected(cbids::DRIVER, cbid.into())));
+    assert!(cbids::DRIVER_LAUNCHES.iter().all(|&cbid| cbids::is_collected(cbids::DRIVER_LIGHT, cbid.into())));
+}

@@ -13,6 +13,7 @@ mod config;
 mod counts;
 mod cpu;
 mod cuda;
+mod cuda_calls;
 mod emit;
 mod irq;
 mod kernel;

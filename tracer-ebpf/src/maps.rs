@@ -2,10 +2,11 @@
 
 use aya_ebpf::macros::map;
 use aya_ebpf::maps::{Array, HashMap, LruHashMap, PerCpuArray, RingBuf, Stack};
-use tracer_abi::kernel::{CountCache, CountKey, CountValue, LossClass, ThreadState};
+use tracer_abi::kernel::{ClientCall, CountCache, CountKey, CountValue, LossClass, ThreadState};
 
 use crate::block::{Request, Submitter};
 use crate::cpu::CpuState;
+use crate::cuda_calls::OpenCall;
 use crate::path::{self, PathKey};
 use crate::poll::Scratch;
 
@@ -108,6 +109,18 @@ pub static SCRATCH: PerCpuArray<Scratch> = PerCpuArray::with_max_entries(1, 0);
 /// CUDA graphs launched while they were counted, by process.
 #[map]
 pub static GRAPH_LAUNCHES: HashMap<u32, u64> = HashMap::with_max_entries(4_096, 0);
+
+/// Kernels launched while they were counted, by process.
+#[map]
+pub static LAUNCHES: HashMap<u32, u64> = HashMap::with_max_entries(4_096, 0);
+
+/// Calls of the CUDA driver that have begun, by thread and function.
+#[map]
+pub static OPEN_CUDA_CALLS: HashMap<u64, OpenCall> = HashMap::with_max_entries(16_384, 0);
+
+/// Calls of CUPTI by which its clients come and go: process in the upper half, function in the lower.
+#[map]
+pub static CUPTI_CLIENTS: HashMap<u64, ClientCall> = HashMap::with_max_entries(4_096, 0);
 
 /// Calls that send work to a device, the same.
 #[map]

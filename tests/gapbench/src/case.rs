@@ -16,6 +16,8 @@ pub enum Outside {
     Peer,
     /// A process that competes for the CPU.
     Competitor,
+    /// A process that computes on the same device.
+    OtherUser,
 }
 
 /// One thing to run and score.
@@ -30,7 +32,7 @@ pub struct Case {
 }
 
 /// The scenarios, each with what it needs and with the neighbour that could be mistaken for its cause.
-const SCENARIOS: [(&str, Option<Outside>, Neighbour); 12] = [
+const SCENARIOS: [(&str, Option<Outside>, Neighbour); 21] = [
     ("cold-read", None, Neighbour::Disk),
     ("direct-read", None, Neighbour::Disk),
     ("uring-read", None, Neighbour::Disk),
@@ -43,6 +45,15 @@ const SCENARIOS: [(&str, Option<Outside>, Neighbour); 12] = [
     ("slow-peer", Some(Outside::Peer), Neighbour::Inside("chatter")),
     ("sync-each-kernel", None, Neighbour::Disk),
     ("pageable-copy", None, Neighbour::Inside("short-lived")),
+    ("exposed-copy", None, Neighbour::Inside("busy-poll")),
+    ("alloc-free", None, Neighbour::Inside("futex")),
+    ("module-load", None, Neighbour::Disk),
+    ("graph-build", None, Neighbour::Inside("busy-poll")),
+    ("launch-bound", None, Neighbour::Inside("busy-poll")),
+    ("full-queue", None, Neighbour::Inside("futex")),
+    ("other-stream", None, Neighbour::Inside("futex")),
+    ("other-device", None, Neighbour::Inside("chatter")),
+    ("shared-device", Some(Outside::OtherUser), Neighbour::Disk),
 ];
 
 impl Case {

@@ -29,12 +29,16 @@ enum Command {
     Score(accuracy::Args),
     /// Measures what recording costs, as ratios within one run
     Cost(cost::Args),
+    /// Sends records through the shim, for valgrind
+    #[command(hide = true)]
+    ShimLoop,
 }
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Score(args) => accuracy::run(&args),
         Command::Cost(args) => cost::run(&args),
+        Command::ShimLoop => cost::shim_loop().map(|()| ExitCode::SUCCESS),
     };
     result.unwrap_or_else(|error| {
         eprintln!("gapbench: {error:#}");

@@ -38,6 +38,11 @@ impl Place {
         command
     }
 
+    /// Lets the simulated devices of a program be those of all others that are started so.
+    pub fn shared<'command>(&self, command: &'command mut Command) -> &'command mut Command {
+        command.env("SIMCUDA_SHARED", self.work.join("devices"))
+    }
+
     /// The shim.
     pub fn shim(&self) -> PathBuf {
         let shim = self.release_dir.join("libgtrace_cupti.so");

@@ -83,12 +83,14 @@ fn start_outside(place: &Place, outside: Outside) -> Result<Beside> {
     let command = match outside {
         Outside::Peer => "peer",
         Outside::Competitor => "compete",
+        Outside::OtherUser => "share",
     };
-    Beside::start(place.program("workloads").arg(command))
+    Beside::start(place.shared(&mut place.program("workloads")).arg(command))
 }
 
 fn run(place: &Place, files: &Files, arguments: &[String], length: Length) -> Result<()> {
     let mut gtrace = place.program("gtrace");
+    place.shared(&mut gtrace);
     gtrace.arg("run").arg("-o").arg(&files.bundle).arg("--").arg(place.release_dir.join("workloads"));
     gtrace.args(arguments).args(["--rounds", &length.rounds.to_string()]).env("GTRACE_TRUTH", &files.truth);
     logged(&mut gtrace, &files.log)
@@ -96,7 +98,7 @@ fn run(place: &Place, files: &Files, arguments: &[String], length: Length) -> Re
 
 fn attach(place: &Place, files: &Files, arguments: &[String], length: Length) -> Result<()> {
     let mut workload = place.program("workloads");
-    workload.args(arguments).args(["--rounds", "0"]);
+    place.shared(&mut workload).args(arguments).args(["--rounds", "0"]);
     workload.env("GTRACE_TRUTH", &files.truth).env("CUDA_INJECTION64_PATH", place.shim());
     let mut workload = Beside::start(&mut workload)?;
     let mut gtrace = place.program("gtrace");

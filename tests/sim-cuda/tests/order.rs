@@ -281,3 +281,111 @@ fn graph_trace_gives_one_record_a_launch() {
         assert!((34 * MS..36 * MS).contains(&(graphs[0].u64(16) - graphs[0].u64(8))));
     });
 }
+
+/// A node of `spin_ns`.
+#[repr(C)]
+struct KernelNode {
+    function: Handle,
+    sizes: [u32; 7],
+    params: *mut *mut c_void,
+    extra: *mut *mut c_void,
+    kernel: Handle,
+    context: Handle,
+}
+
+#[test]
+fn graphs_are_made_node_by_node_and_updated() {
+    isolated("graphs_are_made_node_by_node_and_updated", &[], || {
+        let (driver, cupti) = recorded(&[KERNEL]);
+        let null = std::ptr::null_mut();
+        let build = |ns: u64, count: usize| {
+            let mut graph = null;
+            assert_eq!(cu!(driver, cuGraphCreate(&raw mut graph => *mut Handle, 0 => u32)), 0);
+            let mut params = [(&raw const ns).cast_mut().cast::<c_void>()];
+            let node = KernelNode {
+                function: driver.function(c"spin_ns"),
+                sizes: [1, 1, 1, 32, 1, 1, 0],
+                params: params.as_mut_ptr(),
+                extra: std::ptr::null_mut(),
+                kernel: null,
+                context: null,
+            };
+            let mut last: Handle = null;
+            for number in 0..count {
+                let before = last;
+                let result = cu!(driver, cuGraphAddKernelNode_v2(
+                    &raw mut last => *mut Handle, graph => Handle, &raw const before => *const Handle,
+                    usize::from(number > 0) => usize, &raw const node => *const KernelNode));
+                assert_eq!(result, 0);
+            }
+            graph
+        };
+        let (first, second, longer) = (build(2 * MS, 3), build(5 * MS, 3), build(MS, 4));
+        let (mut exec, stream) = (null, driver.stream(1));
+        assert_eq!(
+            cu!(driver, cuGraphInstantiateWithFlags(&raw mut exec => *mut Handle, first => Handle, 0 => u64)),
+            0
+        );
+        let launch = || assert_eq!(cu!(driver, cuGraphLaunch(exec => Handle, stream => Handle)), 0);
+        launch();
+        driver.sync();
+        let update =
+            |graph| cu!(driver, cuGraphExecUpdate_v2(exec => Handle, graph => Handle, null => Handle));
+        assert_eq!(update(second), 0);
+        assert_eq!(update(longer), 910, "other nodes");
+        launch();
+        driver.sync();
+        let kernels = of_kind(&cupti.records(false), KERNEL);
+        let lengths: Vec<u64> = kernels.iter().map(|k| (k.span().1 - k.span().0 + MS / 2) / MS).collect();
+        assert_eq!(lengths, [2, 2, 2, 5, 5, 5]);
+        assert!(kernels.windows(2).all(|pair| pair[0].span().1 <= pair[1].span().0), "in order");
+        let nodes: Vec<u64> = kernels.iter().map(|k| k.u64(144)).collect();
+        assert_eq!(nodes[..3], nodes[3..], "the nodes stay the same ones");
+    });
+}
+
+#[test]
+fn processes_take_turns_on_a_shared_device() {
+    let file = std::env::temp_dir().join(format!("sim-cuda-shared-{}", std::process::id()));
+    let shared = file.to_str().unwrap().to_owned();
+    isolated("processes_take_turns_on_a_shared_device", &[("SIMCUDA_SHARED", &shared)], || {
+        if std::env::var_os("SIM_CUDA_SECOND").is_some() {
+            for (start, end) in turns() {
+                println!("SPAN {start} {end}");
+            }
+            return;
+        }
+        let other = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["processes_take_turns_on_a_shared_device", "--exact", "--nocapture"])
+            .env("SIM_CUDA_SECOND", "1")
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let own = turns();
+        let text = String::from_utf8(other.wait_with_output().unwrap().stdout).unwrap();
+        let number = |text: &str| text.parse::<u64>().unwrap();
+        let others: Vec<(u64, u64)> = text
+            .lines()
+            .filter_map(|line| line.split("SPAN ").nth(1)?.split_once(' '))
+            .map(|(start, end)| (number(start), number(end)))
+            .collect();
+        assert_eq!((own.len(), others.len()), (100, 100));
+        let between = |spans: &[(u64, u64)]| (spans[0].0, spans[spans.len() - 1].1);
+        assert!(overlap(between(&own), between(&others)), "they ran at the same time: {own:?}, {others:?}");
+        // Each process converts the device's clock by itself.
+        let apart = |a: &(u64, u64), b: &(u64, u64)| !overlap((a.0 + 20_000, a.1 - 20_000), *b);
+        assert!(own.iter().all(|a| others.iter().all(|b| apart(a, b))), "{own:?}\n{others:?}");
+    });
+    let _ = std::fs::remove_file(file);
+}
+
+/// The spans of kernels that are waited for one by one.
+fn turns() -> Vec<(u64, u64)> {
+    let (driver, cupti) = recorded(&[KERNEL]);
+    let stream = driver.stream(1);
+    for _ in 0..100 {
+        driver.spin(stream, 5 * MS);
+        driver.sync();
+    }
+    of_kind(&cupti.records(false), KERNEL).iter().map(common::cupti::Record::span).collect()
+}

@@ -3,7 +3,7 @@
 //! ```text
 //! workloads list
 //! workloads run SCENARIO [--rounds N] [--data DIR] [--peer ADDRESS] [--neighbour KIND]
-//! workloads peer | compete | hammer --data DIR      beside a scenario, outside the recording
+//! workloads peer | compete | share | hammer --data DIR      beside a scenario, outside the recording
 //! workloads micro MODE COUNT CPU [DIR]               for measuring what recording costs
 //! workloads restless [THREADS]                       notices if anything of it is touched
 //! ```
@@ -43,8 +43,9 @@ fn main() -> ExitCode {
 }
 
 fn dispatch(arguments: &[String]) -> Result<()> {
-    let (command, rest) =
-        arguments.split_first().context("say what: list, run, peer, compete, hammer, micro or restless")?;
+    let (command, rest) = arguments
+        .split_first()
+        .context("say what: list, run, peer, compete, share, hammer, micro or restless")?;
     match command.as_str() {
         "list" => {
             for (name, _) in scenario::SCENARIOS {
@@ -59,6 +60,7 @@ fn dispatch(arguments: &[String]) -> Result<()> {
         "worker" => scenario::work(rest),
         "peer" => scenario::slow_peer::serve(),
         "compete" => scenario::run_queue::compete(),
+        "share" => scenario::shared_device::share(),
         "hammer" => neighbour::hammer_disk(&options(rest)?.data),
         "micro" => micro::run(rest),
         "restless" => restless::run(rest),

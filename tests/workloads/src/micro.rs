@@ -13,6 +13,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 
 use crate::clock::now_ns;
+use crate::gpu::Gpu;
 use crate::{cpu, files};
 
 /// Folders and files in each of the tree for `scan`.
@@ -26,7 +27,7 @@ pub fn run(arguments: &[String]) -> Result<()> {
     let (mode, count, cpu, data) = match arguments {
         [mode, count, cpu] => (mode, count, cpu, std::env::temp_dir()),
         [mode, count, cpu, data] => (mode, count, cpu, PathBuf::from(data)),
-        _ => bail!("usage: micro getppid|pread|pingpong|scan|cpu COUNT CPU [DIR]"),
+        _ => bail!("usage: micro getppid|pread|pingpong|scan|cpu|launch COUNT CPU [DIR]"),
     };
     let count: u64 = count.parse().context("COUNT must be a number")?;
     cpu::pin(cpu.parse().context("CPU must be a number")?);
@@ -50,10 +51,22 @@ pub fn run(arguments: &[String]) -> Result<()> {
                 Ok(())
             })
         }
+        "launch" => launch(count),
         "pingpong" => pingpong(count),
         "echo" => echo(),
         other => bail!("there is no loop `{other}`"),
     }
+}
+
+/// Launches the shortest kernels; their queue is emptied before it is full.
+fn launch(count: u64) -> Result<()> {
+    let gpu = Gpu::open()?;
+    let mut number = 0_u64;
+    timed(count, || {
+        number += 1;
+        gpu.kernel(1)?;
+        if number.is_multiple_of(500) { gpu.synchronize() } else { Ok(()) }
+    })
 }
 
 /// Waits for the word to go, runs the loop, says how long one operation took.

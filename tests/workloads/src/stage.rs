@@ -104,3 +104,9 @@ impl Stage {
         self.truth.write()
     }
 }
+
+/// Sets a setting of the simulated GPU, which a real one does not look at. Before the first CUDA call, in the only thread.
+pub fn simulate(name: &str, value: &str) {
+    // SAFETY: there is no other thread yet that could read the environment.
+    unsafe { std::env::set_var(name, value) };
+}

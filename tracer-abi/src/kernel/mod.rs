@@ -4,6 +4,7 @@
 //! are written once, when they end (see `off_cpu`, `syscall`, `block`), never as begin/end pairs.
 
 mod block;
+mod cuda;
 mod interrupt;
 mod memory;
 mod network;
@@ -15,6 +16,7 @@ mod syscall;
 mod waker;
 
 pub use block::{BlockRecord, block_flags};
+pub use cuda::{ClientCall, CudaCallRecord, call_argument, call_cookie};
 pub use interrupt::{InterruptKind, InterruptRecord};
 pub use memory::{MemoryStallKind, MemoryStallRecord};
 pub use network::RetransmitRecord;
@@ -54,6 +56,8 @@ pub enum RecordKind {
     Interrupt = 10,
     /// [`RetransmitRecord`]
     Retransmit = 11,
+    /// [`CudaCallRecord`]
+    CudaCall = 20,
 }
 
 impl RecordKind {
@@ -72,6 +76,7 @@ impl RecordKind {
             9 => Self::MemoryStall,
             10 => Self::Interrupt,
             11 => Self::Retransmit,
+            20 => Self::CudaCall,
             _ => return None,
         })
     }

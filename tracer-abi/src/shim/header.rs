@@ -61,6 +61,58 @@ impl ClockKind {
     }
 }
 
+/// How much a shim collects.
+#[repr(u8)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CollectMode {
+    /// Everything.
+    Full = 0,
+    /// Device work, and of the calls those that launch, wait, allocate or free: no synchronisation or overhead records.
+    Light = 1,
+    /// Nothing.
+    Paused = 2,
+}
+
+/// What a shim collects, as one number in the header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Collection {
+    /// How much.
+    pub mode: CollectMode,
+    /// One record for each launch of a CUDA graph, instead of one for each of its nodes.
+    pub whole_graphs: bool,
+}
+
+impl Collection {
+    /// Everything there is.
+    pub const FULL: Self = Self { mode: CollectMode::Full, whole_graphs: false };
+    /// What costs little.
+    pub const LIGHT: Self = Self { mode: CollectMode::Light, whole_graphs: true };
+    const WHOLE_GRAPHS: u32 = 1 << 8;
+
+    /// As a number.
+    #[must_use]
+    pub const fn to_raw(self) -> u32 {
+        self.mode as u32 | if self.whole_graphs { Self::WHOLE_GRAPHS } else { 0 }
+    }
+
+    /// From a number; an unknown mode is [`CollectMode::Full`].
+    #[must_use]
+    pub const fn from_raw(raw: u32) -> Self {
+        let mode = match raw & 0xff {
+            1 => CollectMode::Light,
+            2 => CollectMode::Paused,
+            _ => CollectMode::Full,
+        };
+        Self { mode, whole_graphs: raw & Self::WHOLE_GRAPHS != 0 }
+    }
+
+    /// The same, paused.
+    #[must_use]
+    pub const fn paused(self) -> Self {
+        Self { mode: CollectMode::Paused, ..self }
+    }
+}
+
 /// The head of a ring: who writes it, what it does, how much it dropped, who reads it.
 ///
 /// Fields of the shim and of the reader lie on cache lines of their own. All zero is a valid header of no meaning; it
@@ -96,6 +148,12 @@ pub struct RingHeader {
     pub state: AtomicU32,
     /// Buffers that CUPTI holds.
     pub outstanding_buffers: AtomicU32,
+    /// [`Collection`] as its number: what it collects now.
+    pub collection: AtomicU32,
+    /// The kind of the last record that nobody asked for.
+    pub unknown_kind: AtomicU32,
+    /// Since when it collects that, CLOCK_MONOTONIC of the process: what was launched before is of the way before.
+    pub collection_since_ns: AtomicU64,
     /// Token of the session that it collects for; 0: none, or one that began at load and that no reader took over yet.
     pub session: AtomicU64,
     /// Flushes that ended.
@@ -152,6 +210,12 @@ pub struct ReaderPart {
     pub flush_requests: AtomicU64,
     /// How many CUDA graphs the process launched while the reader watched it, before its token was there.
     pub graph_launches: AtomicU64,
+    /// [`Collection`] as its number: what the reader wants.
+    pub wanted: AtomicU32,
+    /// 0.
+    pub reserved: AtomicU32,
+    /// Grows when the session is to be begun anew, since another client of CUPTI had taken it over and is gone.
+    pub restarts: AtomicU64,
 }
 
 /// A position on a cache line of its own.

@@ -26,7 +26,7 @@ mod tests;
 
 pub use consumer::{Consumer, Next, RingFault};
 pub use gpu::{CopyRecord, GraphRecord, KernelRecord, MemsetRecord, copy_flags};
-pub use header::{ClockKind, RingHeader, ShimState, is_ring_size};
+pub use header::{ClockKind, CollectMode, Collection, RingHeader, ShimState, is_ring_size};
 pub use host::{ApiDomain, ApiRecord, OverheadRecord, SyncRecord, overhead_flags};
 pub use info::{
     ClockRecord, ContextRecord, DeviceRecord, InvalidReason, InvalidRecord, NameRecord, SessionRecord,
@@ -44,7 +44,7 @@ pub const RING_NAME: &core::ffi::CStr = c"gtrace-ring";
 pub const RING_MAGIC: u64 = u64::from_le_bytes(*b"GTRRING1");
 
 /// Version of everything in this module. A reader refuses any other.
-pub const RING_ABI_VERSION: u32 = 1;
+pub const RING_ABI_VERSION: u32 = 2;
 
 /// Where the ring begins: room for the header, a multiple of every page size in use is not needed since the whole file
 /// is one mapping.

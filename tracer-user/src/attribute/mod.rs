@@ -105,6 +105,12 @@ pub fn analyze(timeline: &Timeline) -> Result<Analysis, Violation> {
         if let Some((_, lost)) = lost.iter().find(|(device, _)| *device == gap.device) {
             pieces = lost.cut_out_of(pieces);
         }
+        if timeline.bounded.contains(&gap.device) {
+            // Where the gap begins and ends follows from calls, not from the device.
+            for piece in &mut pieces {
+                piece.inferred = true;
+            }
+        }
         conserve::check_gap(index, gap, &pieces)?;
         let first = segments.len();
         segments.extend(pieces);

@@ -206,7 +206,9 @@ impl<'a> Walker<'a> {
             return;
         }
         let leaf = Leaf::device(device, Cause::GpuSubmitLatency).on(waiting.name).resting_on(row);
-        let leaf = if queued { self.held_leaf(op, leaf) } else { leaf };
+        // What is on its way for longer than any way takes is held by something.
+        let held = queued || time.length() > launch::SUBMIT_LATENCY_LIMIT;
+        let leaf = if held { self.held_leaf(op, leaf) } else { leaf };
         let chain = self.launch_hop(op, chain);
         self.emit(time, chain, leaf);
     }

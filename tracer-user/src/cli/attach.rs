@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
+use super::collect::CollectArgs;
 use super::recording::{announce, conclude, failure, owner};
 use super::{ExitStatus, Result, Ui, parse_duration};
 use crate::event::Pid;
@@ -28,9 +29,12 @@ pub struct AttachArgs {
     /// System calls that neither block nor last this long are counted, not written one by one (1ns: write all).
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "10us")]
     pub calls_over: Duration,
-    /// Bring nothing into the process: the GPU side is recorded only if it was started with gtrace's shim.
-    #[arg(long)]
+    /// Bring nothing into the process: the GPU side is made of the driver's calls alone, and its gaps are bounds.
+    #[arg(long, conflicts_with_all = ["cupti", "graphs", "window"])]
     pub no_cupti: bool,
+    /// What is collected of the GPU side.
+    #[command(flatten)]
+    pub collect: CollectArgs,
     /// Record only: neither analyse nor report.
     #[arg(long)]
     pub no_report: bool,
@@ -47,6 +51,8 @@ pub fn run(args: &AttachArgs, ui: &Ui) -> Result<ExitStatus> {
         duration: args.duration,
         calls_over: args.calls_over,
         inject: !args.no_cupti,
+        no_cupti: args.no_cupti,
+        wish: args.collect.wish(),
         owner: owner(),
         keep: args.rotate,
         seal_after: None,

@@ -10,6 +10,8 @@ mod value;
 pub mod analyze;
 #[cfg(feature = "record")]
 pub mod attach;
+#[cfg(feature = "record")]
+pub mod collect;
 pub mod completions;
 #[cfg(feature = "record")]
 pub mod demo;

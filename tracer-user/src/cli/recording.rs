@@ -72,6 +72,13 @@ pub fn announce(notice: Notice, ui: &Ui, until: &str) {
             let pids: Vec<String> = pids.iter().map(ToString::to_string).collect();
             ui.say(&format!("GPU side attached: records come from process {}", pids.join(", ")));
         }
+        Notice::SteppedDown(words) => ui.warn(&words),
+        Notice::Client { pid, here: true } => ui.warn(&format!(
+            "another profiler began to use CUPTI in process {pid}: GPU work reads unknown until it ends"
+        )),
+        Notice::Client { pid, here: false } => {
+            ui.say(&format!("the other profiler in process {pid} is gone: GPU work is recorded again"));
+        }
         Notice::CommandGoesOn => ui.say("recording ended; the command goes on"),
         Notice::Ending(reason) => ui.detail(&format!("recording ends: {reason}")),
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 
+use super::collect::CollectArgs;
 use super::recording::{announce, conclude, failure, owner};
 use super::{ExitStatus, Failure, Result, Ui, parse_duration};
 use crate::record::launch::CommandLine;
@@ -26,6 +27,12 @@ pub struct RunArgs {
     /// System calls that neither block nor last this long are counted, not written one by one (1ns: write all).
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "10us")]
     pub calls_over: Duration,
+    /// Bring nothing into the command: the GPU side is made of the driver's calls alone, and its gaps are bounds.
+    #[arg(long, conflicts_with_all = ["cupti", "graphs", "window"])]
+    pub no_cupti: bool,
+    /// What is collected of the GPU side.
+    #[command(flatten)]
+    pub collect: CollectArgs,
     /// Record only: neither analyse nor report.
     #[arg(long)]
     pub no_report: bool,
@@ -43,10 +50,13 @@ pub struct RunArgs {
 pub fn run(args: &RunArgs, ui: &Ui) -> Result<ExitStatus> {
     let mut line = CommandLine { words: args.command.clone(), variables: Vec::new() };
     match injection::variable() {
+        _ if args.no_cupti => {}
         Ok(variable) => {
             line.variables.extend(variable);
             // Without this the shim waits for a recorder to find it, and the first calls are missed.
             line.variables.push((injection::START.into(), "1".into()));
+            let collection = args.collect.wish().collection.to_raw();
+            line.variables.push((injection::COLLECT.into(), collection.to_string().into()));
         }
         Err(obstacle) => ui.warn(&obstacle.to_string()),
     }
@@ -56,6 +66,8 @@ pub fn run(args: &RunArgs, ui: &Ui) -> Result<ExitStatus> {
         duration: args.duration,
         calls_over: args.calls_over,
         inject: false,
+        no_cupti: args.no_cupti,
+        wish: args.collect.wish(),
         owner: owner(),
         keep: args.rotate,
         seal_after: None,

@@ -52,6 +52,8 @@ pub fn run(args: &TopArgs, ui: &Ui) -> Result<ExitStatus> {
         duration: args.duration,
         calls_over: crate::record::CALLS_OVER,
         inject: !args.no_cupti,
+        no_cupti: args.no_cupti,
+        wish: crate::record::Wish::default(),
         owner: None,
         keep: Some(args.window + Duration::from_nanos(SETTLED_NS as u64)),
         seal_after: Some(SEAL_AFTER),

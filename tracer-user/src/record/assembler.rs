@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use tracer_abi::kernel::{OffCpuRecord, SyscallRecord, ThreadState, WakerKind, off_cpu_flags};
+use tracer_abi::kernel::{
+    CudaCallRecord, OffCpuRecord, SyscallRecord, ThreadState, WakerKind, off_cpu_flags,
+};
 
 use super::objects::Objects;
 use super::probes::RawRecord;
@@ -31,6 +33,7 @@ pub struct Assembler {
     interrupt_ids: RowIds,
     /// Calls of this batch: they wait for [`Self::settle`], so that one look at who holds which pipe serves them all.
     calls: Vec<SyscallRecord>,
+    cuda_calls: Vec<CudaCallRecord>,
     /// The end of the recording, once it is known.
     ended: MonoNs,
     events: u64,
@@ -51,6 +54,7 @@ impl Assembler {
             memory_stall_ids: RowIds::default(),
             interrupt_ids: RowIds::default(),
             calls: Vec::new(),
+            cuda_calls: Vec::new(),
             ended: MonoNs::MAX,
             events: 0,
         }
@@ -77,6 +81,11 @@ impl Assembler {
     #[must_use]
     pub fn interpreters(&self) -> &BTreeMap<String, u64> {
         self.objects.interpreters().versions()
+    }
+
+    /// The calls of the CUDA driver since the last call of this, in processes without CUPTI.
+    pub fn take_cuda_calls(&mut self) -> Vec<CudaCallRecord> {
+        std::mem::take(&mut self.cuda_calls)
     }
 
     /// The recording has ended at this moment: what begins later is left out, what ends later is open.
@@ -132,11 +141,12 @@ impl Assembler {
                     writer.push(row);
                 }
             }
-            // Memfds come in a ring of their own, for the GPU side.
+            // Of before the recording; and memfds come in a ring of their own, for the GPU side.
             RawRecord::MemoryStall(_)
             | RawRecord::Interrupt(_)
             | RawRecord::Retransmit(_)
             | RawRecord::Memfd(_) => {}
+            RawRecord::CudaCall(record) => self.cuda_calls.push(**record),
         }
     }
 

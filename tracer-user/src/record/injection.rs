@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 pub const VARIABLE: &str = "CUDA_INJECTION64_PATH";
 /// Tells the shim to collect from the start, before the first context exists.
 pub const START: &str = "GTRACE_START";
+/// Tells the shim what to collect until the recorder says so.
+pub const COLLECT: &str = "GTRACE_COLLECT";
 /// Names the shim for gtrace, where it lies elsewhere than beside it.
 pub const OVERRIDE: &str = "GTRACE_SHIM";
 /// The shim's file.

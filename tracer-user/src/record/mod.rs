@@ -27,4 +27,4 @@ pub mod syscall;
 pub mod tree;
 
 pub use error::RecordError;
-pub use session::{CALLS_OVER, Notice, Recorded, Request, Target, exit_code, record};
+pub use session::{CALLS_OVER, Notice, Recorded, Request, Target, Windows, Wish, exit_code, record};

@@ -349,6 +349,12 @@ pub struct Trust {
     pub gpu_missing: Option<String>,
     /// Processes whose shim collects nothing, and why.
     pub gpu_refused: Vec<GpuRefused>,
+    /// Processes whose GPU side is made of the driver's calls alone.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub gpu_bounds: Vec<i32>,
+    /// What was collected of processes of which not everything was, and each change of it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub gpu_modes: Vec<GpuModes>,
     /// Largest error of the conversion of GPU times.
     pub clock_residual_ns: i64,
     /// The recorder's own CPU time.
@@ -362,6 +368,26 @@ pub struct Trust {
     pub uncovered_gaps: u64,
     /// The recording did not end cleanly: how.
     pub unclean_end: Option<String>,
+}
+
+/// What was collected of a process.
+#[derive(Clone, Debug, Serialize)]
+pub struct GpuModes {
+    /// The process.
+    pub pid: i32,
+    /// The changes; the first is what it began with.
+    pub changes: Vec<GpuModeChange>,
+}
+
+/// From when on what was collected.
+#[derive(Clone, Debug, Serialize)]
+pub struct GpuModeChange {
+    /// Since the recording's beginning.
+    pub since_ns: i64,
+    /// What.
+    pub mode: String,
+    /// Why.
+    pub why: String,
 }
 
 /// Events lost at one place for one reason.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::model::{Cause, GpuRefused, Loss, MissingProbe, Share, Trust};
+use super::model::{Cause, GpuModeChange, GpuModes, GpuRefused, Loss, MissingProbe, Share, Trust};
 use super::wording::is_prefix;
 use crate::store::meta::Meta;
 use crate::store::schema;
@@ -78,6 +78,8 @@ pub fn trust(
             .iter()
             .filter_map(|process| Some(GpuRefused { pid: process.pid, reason: process.refused.clone()? }))
             .collect(),
+        gpu_bounds: meta.gpu_bounds.clone(),
+        gpu_modes: gpu_modes(meta),
         clock_residual_ns: meta.clock_residual_ns,
         recorder_cpu_ns: meta.recorder_cpu_ns,
         stolen_cpu_ns: meta.stolen_cpu_ns,
@@ -92,6 +94,27 @@ pub fn trust(
 pub fn gpu_missing(meta: &Meta) -> Option<String> {
     let why = meta.gpu_missing.as_deref()?;
     Some(why.strip_prefix("no GPU side: ").unwrap_or(why).to_owned())
+}
+
+/// The processes that were not recorded in full all the time.
+fn gpu_modes(meta: &Meta) -> Vec<GpuModes> {
+    let since = |ns: i64| (ns - meta.started_ns).max(0);
+    meta.gpu_processes
+        .iter()
+        .filter(|process| process.modes.iter().any(|change| change.mode != "full"))
+        .map(|process| GpuModes {
+            pid: process.pid,
+            changes: process
+                .modes
+                .iter()
+                .map(|change| GpuModeChange {
+                    since_ns: since(change.since_ns),
+                    mode: change.mode.clone(),
+                    why: change.why.clone(),
+                })
+                .collect(),
+        })
+        .collect()
 }
 
 /// Tables that the analysis makes hold no recorded events.

@@ -44,6 +44,8 @@ pub struct Meta {
     pub gpu_processes: Vec<GpuProcess>,
     /// Why there is no GPU side, where there is none.
     pub gpu_missing: Option<String>,
+    /// Processes whose GPU side is made of the driver's calls alone: their gaps are bounds.
+    pub gpu_bounds: Vec<i32>,
     /// Every probe, attached or not.
     pub probes: Vec<ProbeStatus>,
     /// Records by table.
@@ -120,6 +122,20 @@ pub struct GpuProcess {
     pub refused: Option<String>,
     /// GPU records that came through.
     pub records: u64,
+    /// What was collected, and each change of it.
+    pub modes: Vec<GpuMode>,
+}
+
+/// From when on a shim collected what.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct GpuMode {
+    /// Since when, CLOCK_MONOTONIC.
+    pub since_ns: i64,
+    /// `full`, `full, whole graphs`, `light, whole graphs`, `paused`.
+    pub mode: String,
+    /// Why it changed.
+    pub why: String,
 }
 
 /// A probe of the kernel side.

@@ -118,6 +118,7 @@ pub fn run(work: &str) {
         "loop" => loop {
             steps(&cuda, 1);
         },
+        "graph" => graph(&cuda, number),
         "threads" => threads(cuda, number),
         "fork" => fork(&cuda, number),
         "exit_at_once" => {
@@ -143,6 +144,25 @@ fn steps(cuda: &Cuda, number: u64) {
         cuda.synchronize();
         say(&format!("step {} {began} {}", gettid(), now()));
     }
+}
+
+/// Captures a step as a graph and launches it so often.
+fn graph(cuda: &Cuda, number: u64) {
+    let (mut graph, mut exec): (Handle, Handle) = (ptr::null_mut(), ptr::null_mut());
+    call!(cuda.library, "cuStreamBeginCapture_v2"(cuda.stream => Handle, 0 => c_uint));
+    cuda.copy_in();
+    cuda.set();
+    for kernel in 0..10 {
+        cuda.launch(10_000 + 1_000 * kernel);
+    }
+    call!(cuda.library, "cuStreamEndCapture"(cuda.stream => Handle, &raw mut graph => *mut Handle));
+    call!(cuda.library, "cuGraphInstantiateWithFlags"(&raw mut exec => *mut Handle, graph => Handle, 0 => u64));
+    for _ in 0..number {
+        call!(cuda.library, "cuGraphLaunch"(exec => Handle, cuda.stream => Handle));
+        cuda.synchronize();
+    }
+    call!(cuda.library, "cuGraphExecDestroy"(exec => Handle));
+    call!(cuda.library, "cuGraphDestroy"(graph => Handle));
 }
 
 fn threads(cuda: Cuda, number: u64) {

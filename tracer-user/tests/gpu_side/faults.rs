@@ -8,6 +8,8 @@ pub const TESTS: &[(&str, fn())] = &[
     ("faults::untimed", untimed),
     ("faults::end_before_start", end_before_start),
     ("faults::before_its_launch", before_its_launch),
+    ("faults::duplicated", duplicated),
+    ("faults::silent", silent),
     ("faults::unknown_kinds", unknown_kinds),
     ("faults::foreign_buffers", foreign_buffers),
     ("faults::dropped", dropped),
@@ -53,9 +55,36 @@ fn before_its_launch() {
     assert!(rows.losses.iter().all(|loss| loss.reason.ends_with("starts before its launch")));
 }
 
+fn duplicated() {
+    let (_, rows) = record(&mut start("13.0", &[("SIMCUDA_DUPLICATES", "10")]));
+    assert_eq!((rows.ops.len() as i64, rows.lost("cupti.invalid")), (WORK, WORK / 10));
+    assert!(
+        rows.losses.iter().all(|loss| loss.reason.ends_with("came twice") && loss.start_ns == loss.end_ns),
+        "{:?}",
+        rows.losses
+    );
+}
+
+/// Calls go on, kernels do not come: the time from the last kernel on is unknown.
+fn silent() {
+    let target = Target::start("loop", "13.0", &[("GTRACE_START", "1"), ("SIMCUDA_SILENT_AFTER", "500")]);
+    let (mut side, mut rows) = (GpuSide::new(), Rows::default());
+    find(&mut side, &target);
+    assert!(drain_until(&mut side, &mut rows, 30, |_, rows| rows.lost("cupti.silent") > 0));
+    assert!(rows.ops.len() <= 500 && rows.ops.len() > 400, "{} ops", rows.ops.len());
+    let last = rows.ops.iter().map(|op| op.end_ns).max().unwrap();
+    let silent = rows.losses.iter().find(|loss| &*loss.source == "cupti.silent").unwrap();
+    assert!(silent.count > 32 && silent.end_ns.0 - silent.start_ns.0 > 1_500_000_000, "{silent:?}");
+    assert!((silent.start_ns.0 - last.0).abs() < 2_000_000_000, "{silent:?} begins about {last:?}");
+}
+
 fn unknown_kinds() {
     let (_, rows) = record(&mut start("12.4", &[("SIMCUDA_UNKNOWN_KINDS", "3")]));
-    assert_eq!((rows.of_kind("kernel") as i64, rows.losses.as_slice()), (KERNELS, [].as_slice()));
+    assert_eq!(rows.of_kind("kernel") as i64, KERNELS);
+    assert!(rows.lost("cupti.unknown_kind") > 100, "{:?}", rows.losses);
+    for loss in &rows.losses {
+        assert!(loss.reason.ends_with("the last of kind 250") && loss.start_ns == loss.end_ns, "{loss:?}");
+    }
 }
 
 fn foreign_buffers() {

@@ -9,6 +9,8 @@ mod client;
 mod faults;
 mod hostile;
 mod life;
+mod matrix;
+mod modes;
 mod record;
 mod target;
 
@@ -16,7 +18,8 @@ fn main() {
     if let Ok(work) = std::env::var(client::WORK) {
         return client::run(&work);
     }
-    let tests: Vec<(&str, fn())> = [record::TESTS, faults::TESTS, life::TESTS, hostile::TESTS].concat();
+    let tests: Vec<(&str, fn())> =
+        [record::TESTS, faults::TESTS, life::TESTS, modes::TESTS, hostile::TESTS, matrix::TESTS].concat();
     let mut wanted: Vec<String> =
         std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
     if std::env::args().any(|argument| argument == "--list") {

@@ -12,6 +12,12 @@ use gtrace::store::schema::{CudaApi, CudaOverhead, CudaSync, GpuOp, Loss};
 
 use super::client::WORK;
 
+/// The CUDA versions whose CUPTI is simulated.
+pub const VERSIONS: [&str; 17] = [
+    "11.7", "11.8", "12.0", "12.1", "12.2", "12.3", "12.4", "12.5", "12.6", "12.8", "12.9", "13.0", "13.1",
+    "13.2", "13.3", "13.4", "13.5",
+];
+
 /// A client process.
 pub struct Target {
     pub child: Child,
@@ -145,6 +151,12 @@ impl Rows {
 
     pub fn named(&self, name: &str) -> impl Iterator<Item = &CudaApi> {
         self.calls.iter().filter(move |call| &*call.name == name)
+    }
+
+    /// Length of the losses of a source, in ns.
+    pub fn lost_time(&self, source: &str) -> i64 {
+        let of_source = self.losses.iter().filter(|loss| &*loss.source == source);
+        of_source.map(|loss| loss.end_ns.0 - loss.start_ns.0).sum()
     }
 
     /// Sum of the losses of a source.

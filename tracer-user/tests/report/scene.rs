@@ -51,6 +51,7 @@ impl Scene {
                 ended: "target_exited".into(),
                 gpus: vec![GpuInfo { device: 0, name: "NVIDIA H200".into(), ..GpuInfo::default() }],
                 gpu_processes: vec![],
+                gpu_bounds: Vec::new(),
                 gpu_missing: None,
                 probes: vec![],
                 rows: BTreeMap::new(),

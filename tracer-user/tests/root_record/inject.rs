@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use gtrace::event::Pid;
 use gtrace::record::gpu::{GpuRow, GpuSide};
 use gtrace::store::Bundle;
-use gtrace::store::schema::GpuOp;
+use gtrace::store::schema::{CudaApi, GpuOp};
 
 use crate::gtrace::{gtrace, python, rows, wait_until};
 
@@ -210,6 +210,24 @@ fn root_a_process_in_namespaces_of_its_own_with_a_read_only_root_is_entered() {
     target.end();
 }
 
+/// In its pid namespace only memfds are allowed that can never be executed (`vm.memfd_noexec=2`, Linux 6.3 and later).
+#[test]
+#[ignore = "loads eBPF programs and traces a process, which needs root"]
+fn root_a_process_that_may_not_make_executable_memfds_is_entered() {
+    if !Path::new("/proc/sys/vm/memfd_noexec").exists() {
+        return;
+    }
+    let script = "echo 2 > /proc/sys/vm/memfd_noexec && exec \"$0\" restless 16";
+    let mut command = Command::new("unshare");
+    command.args(["--pid", "--mount", "--fork", "--mount-proc", "sh", "-c", script]).arg(program());
+    let target = Restless::start_by(&mut command);
+    let folder = tempfile::tempdir().unwrap();
+    let bundle = folder.path().join("memfd.gtrace");
+    let output = attach(target.pid(), &bundle, "2s").output().unwrap();
+    expect_gpu("memfd_noexec", &output);
+    target.end();
+}
+
 #[test]
 #[ignore = "loads eBPF programs and traces a process, which needs root"]
 fn root_a_process_that_comes_to_use_cuda_later_is_entered() {
@@ -235,10 +253,50 @@ fn root_nothing_is_brought_in_when_that_is_not_wanted() {
     let target = Restless::start(8);
     let folder = tempfile::tempdir().unwrap();
     let bundle = folder.path().join("none.gtrace");
-    let output = attach(target.pid(), &bundle, "500ms").arg("--no-cupti").output().unwrap();
+    let output = attach(target.pid(), &bundle, "2s").arg("--no-cupti").output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert_eq!(belongings(target.pid()).2, 0, "nothing of gtrace's is in it");
+    let meta = Bundle::open(&bundle).unwrap().meta().clone();
+    assert_eq!(meta.gpu_bounds, [target.pid() as i32]);
+    check_bounds(&bundle, target.pid());
+    target.end();
+}
+
+/// Stretches with queued work, and gaps between them that end with a launch and begin with the return of a wait.
+fn check_bounds(bundle: &Path, pid: u32) {
+    let stretches = rows::<GpuOp>(bundle);
+    let calls = rows::<CudaApi>(bundle);
+    assert!(stretches.len() > 20, "{} stretches", stretches.len());
+    assert!(stretches.iter().all(|op| &*op.kind == "queued" && op.pid.0 == pid as i32));
+    assert!(stretches.windows(2).all(|pair| pair[0].end_ns <= pair[1].start_ns), "disjoint");
+    for stretch in &stretches[..stretches.len() - 1] {
+        let launch = calls.iter().find(|call| call.start_ns == stretch.start_ns);
+        assert!(
+            launch.is_some_and(|call| call.name.contains("Launch") || call.name.contains("Mem")),
+            "{launch:?}"
+        );
+        let wait = calls.iter().find(|call| call.end_ns == stretch.end_ns && call.end_ns > call.start_ns);
+        assert!(wait.is_some(), "{stretch:?} ends with no wait");
+    }
+}
+
+/// A CUPTI that another tool holds: the driver's calls are recorded instead, and it is said why.
+#[test]
+#[ignore = "loads eBPF programs and traces a process, which needs root"]
+fn root_where_cupti_is_refused_the_drivers_calls_give_bounds() {
+    let mut command = Command::new(program());
+    command.args(["restless", "8"]).env("SIMCUDA_SUBSCRIBER_BUSY", "another-tool");
+    let target = Restless::start_by(&mut command).with_cuda();
+    let folder = tempfile::tempdir().unwrap();
+    let bundle = folder.path().join("busy.gtrace");
+    let output = attach(target.pid(), &bundle, "4s").output().unwrap();
     assert_eq!(output.status.code(), Some(3), "{}", said(&output));
-    assert!(said(&output).contains("was started without gtrace's shim"), "{}", said(&output));
-    assert_eq!((ops(&bundle), belongings(target.pid()).2), (0, 0));
+    assert!(
+        said(&output).contains("39") && said(&output).contains("bounds from the driver's calls"),
+        "{}",
+        said(&output)
+    );
+    check_bounds(&bundle, target.pid());
     target.end();
 }
 

@@ -1,9 +1,13 @@
 //! `gapbench cost`: what recording costs, as ratios within one run.
 
 mod demo;
+mod instructions;
 mod micro;
 mod ratio;
 mod recorder;
+mod shim;
+
+pub use instructions::run_loop as shim_loop;
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -17,7 +21,7 @@ use crate::{docs, table};
 /// What to measure.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Parts to measure: getppid, getppid-emitted, pread, pread-emitted, pingpong, scan, cpu, demo [default: all, and write the page]
+    /// Parts to measure: getppid, getppid-emitted, pread, pread-emitted, pingpong, scan, cpu, shim, demo [default: all, and write the page]
     parts: Vec<String>,
     /// Pairs of measurements of each part
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
@@ -35,8 +39,9 @@ pub struct Args {
 /// A part cannot be measured.
 pub fn run(args: &Args) -> Result<ExitCode> {
     let wanted = |name: &str| args.parts.is_empty() || args.parts.iter().any(|part| part == name);
-    let known =
-        |part: &&String| part.as_str() == "demo" || micro::LOOPS.iter().any(|spec| spec.name == *part);
+    let known = |part: &&String| {
+        matches!(part.as_str(), "demo" | "shim") || micro::LOOPS.iter().any(|spec| spec.name == *part)
+    };
     if let Some(unknown) = args.parts.iter().find(|part| !known(part)) {
         bail!("there is no part `{unknown}`");
     }
@@ -47,6 +52,12 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         eprintln!("cost: {}", part.name);
         loops.push(micro::measure(&args.place, part, args.pairs)?);
     }
+    let shim = if wanted("shim") {
+        eprintln!("cost: shim");
+        Some(shim::measure(&args.place, args.pairs)?)
+    } else {
+        None
+    };
     let demo = if wanted("demo") {
         eprintln!("cost: demo");
         Some(demo::measure(&args.place, &args.train, args.pairs)?)
@@ -56,6 +67,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let mut text = String::new();
     if !loops.is_empty() {
         text.push_str(&loops_section(&loops));
+    }
+    if let Some(shim) = &shim {
+        text.push_str(&shim::section(shim));
     }
     if let Some(demo) = &demo {
         text.push_str(&demo_section(demo));

@@ -18,6 +18,12 @@ pub struct Faults {
     pub drop_records: u64,
     /// `SIMCUDA_DROP_BUFFERS`: every so manieth buffer comes back empty, its records counted as dropped.
     pub drop_buffers: u64,
+    /// `SIMCUDA_SILENT_AFTER`: device records after this many are never written; calls go on to be recorded.
+    pub silent_after: u64,
+    /// `SIMCUDA_MUTE_AFTER`: after this many records of any kind none is written any more.
+    pub mute_after: u64,
+    /// `SIMCUDA_DUPLICATES`: every so manieth device record is written twice.
+    pub duplicates: u64,
     /// `SIMCUDA_UNKNOWN_KINDS`: after every so manieth record comes one of a kind that no version knows.
     pub unknown_kinds: u64,
     /// `SIMCUDA_FOREIGN_BUFFERS`: before every so manieth buffer the callback gets one that it did not give.
@@ -43,6 +49,9 @@ pub fn get() -> &'static Faults {
         start_before_launch: number("SIMCUDA_START_BEFORE_LAUNCH") as u64,
         drop_records: number("SIMCUDA_DROP_RECORDS") as u64,
         drop_buffers: number("SIMCUDA_DROP_BUFFERS") as u64,
+        silent_after: number("SIMCUDA_SILENT_AFTER") as u64,
+        mute_after: number("SIMCUDA_MUTE_AFTER") as u64,
+        duplicates: number("SIMCUDA_DUPLICATES") as u64,
         unknown_kinds: number("SIMCUDA_UNKNOWN_KINDS") as u64,
         foreign_buffers: number("SIMCUDA_FOREIGN_BUFFERS") as u64,
         late_ms: number("SIMCUDA_LATE_BUFFERS_MS"),

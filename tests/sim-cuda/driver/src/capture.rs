@@ -43,7 +43,41 @@ pub struct Graph {
     /// Handle.
     pub handle: *mut c_void,
     /// Nodes; each comes after those that it depends on.
-    pub nodes: Arc<Vec<Node>>,
+    nodes: Mutex<Arc<Vec<Node>>>,
+}
+
+impl Graph {
+    /// A graph without nodes.
+    pub fn empty() -> Arc<Self> {
+        GRAPHS.insert(|handle| Self { handle, nodes: Mutex::default() })
+    }
+
+    /// Its present nodes.
+    pub fn nodes(&self) -> Arc<Vec<Node>> {
+        Arc::clone(&self.nodes.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Adds a node after others, which are named by their numbers. The result is its own number.
+    pub fn add(&self, work: Work, info: Option<OpInfo>, after: &[u64]) -> Result<u64> {
+        let mut nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = |id: &u64| nodes.iter().position(|node| node.id == *id).ok_or(error::INVALID_VALUE);
+        let deps = after.iter().map(place).collect::<Result<Vec<usize>>>()?;
+        let id = next_node();
+        Arc::make_mut(&mut nodes).push(Node { work, info, deps, id });
+        Ok(id)
+    }
+
+    /// Another graph with the same nodes.
+    pub fn copy(&self) -> Arc<Self> {
+        let nodes = self.nodes();
+        GRAPHS.insert(|handle| Self { handle, nodes: Mutex::new(nodes) })
+    }
+}
+
+/// A number for a node.
+fn next_node() -> u64 {
+    static ID: AtomicU64 = AtomicU64::new(1);
+    ID.fetch_add(1, Ordering::Relaxed)
 }
 
 // SAFETY: the handle is a number, never looked into.
@@ -55,7 +89,7 @@ unsafe impl Sync for Graph {}
 pub struct GraphExec {
     /// Number, from 1.
     pub id: u32,
-    nodes: Arc<Vec<Node>>,
+    nodes: Mutex<Arc<Vec<Node>>>,
 }
 
 #[derive(Default)]
@@ -114,11 +148,10 @@ impl Capture {
 
     /// Adds a node at the end of a stream.
     pub fn add(&self, stream: &Stream, work: Work, info: Option<OpInfo>) {
-        static ID: AtomicU64 = AtomicU64::new(1);
         let mut building = self.building();
         let index = building.nodes.len();
         let deps = building.tails.insert(stream.handle as u64, vec![index]).unwrap_or_default();
-        let id = ID.fetch_add(1, Ordering::Relaxed);
+        let id = next_node();
         building.nodes.push(Node { work, info, deps, id });
     }
 
@@ -158,7 +191,7 @@ impl Capture {
         if joined.contains(&false) {
             return Err(error::CAPTURE_UNJOINED);
         }
-        Ok(GRAPHS.insert(|handle| Graph { handle, nodes: Arc::new(building.nodes) }))
+        Ok(GRAPHS.insert(|handle| Graph { handle, nodes: Mutex::new(Arc::new(building.nodes)) }))
     }
 }
 
@@ -170,9 +203,27 @@ impl GraphExec {
         let mut made = std::ptr::null_mut();
         EXECS.insert(|handle| {
             made = handle;
-            Self { id, nodes: Arc::clone(&graph.nodes) }
+            Self { id, nodes: Mutex::new(graph.nodes()) }
         });
         made
+    }
+
+    /// Takes over what another graph's nodes do, if it has the same nodes in the same order: kinds and dependencies. Launches
+    /// in flight go on as they were. `false`: it has others.
+    pub fn update(&self, graph: &Graph) -> bool {
+        let mut present = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
+        let wanted = graph.nodes();
+        let same = |(a, b): (&Node, &Node)| {
+            std::mem::discriminant(&a.work) == std::mem::discriminant(&b.work) && a.deps == b.deps
+        };
+        if present.len() != wanted.len() || !present.iter().zip(wanted.iter()).all(same) {
+            return false;
+        }
+        // The numbers stay: they are the executable graph's.
+        let ids: Vec<u64> = present.iter().map(|node| node.id).collect();
+        let renamed = wanted.iter().zip(ids).map(|(node, id)| Node { id, ..node.clone() });
+        *present = Arc::new(renamed.collect());
+        true
     }
 
     /// Runs it once, in the order of a stream.
@@ -180,13 +231,14 @@ impl GraphExec {
         if stream.capture().is_some() {
             return Err(error::CAPTURE_UNSUPPORTED);
         }
-        let works = self.nodes.iter().filter(|node| node.info.is_some()).count() as u32;
+        let nodes = Arc::clone(&self.nodes.lock().unwrap_or_else(PoisonError::into_inner));
+        let works = nodes.iter().filter(|node| node.info.is_some()).count() as u32;
         let mut info = submit::describe(OpKind::Graph, stream);
         info.graph_id = self.id;
         let token = if works > 0 { hook::op_submit(&info) } else { 0 };
         let span = (token != 0).then(|| GraphSpan::new(token, stream.device, works));
         let prepared: Vec<(Submission, &Node)> =
-            self.nodes.iter().map(|node| (self.prepare(node, stream, span.as_ref()), node)).collect();
+            nodes.iter().map(|node| (self.prepare(node, stream, span.as_ref()), node)).collect();
 
         let start = submit::enqueue(stream, Submission::plain(Work::Marker { point: None, data: None }));
         let mut machine = machine::lock();

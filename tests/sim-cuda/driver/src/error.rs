@@ -54,5 +54,6 @@ errors! {
     904 CAPTURE_UNJOINED c"CUDA_ERROR_STREAM_CAPTURE_UNJOINED" "capturing stream has unjoined work";
     905 CAPTURE_ISOLATION c"CUDA_ERROR_STREAM_CAPTURE_ISOLATION" "dependency created on uncaptured work in another stream";
     907 CAPTURED_EVENT c"CUDA_ERROR_CAPTURED_EVENT" "operation not permitted on an event last recorded in a capturing stream";
+    910 GRAPH_EXEC_UPDATE_FAILURE c"CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE" "the graph cannot be updated: it has other nodes";
     999 UNKNOWN c"CUDA_ERROR_UNKNOWN" "unknown error";
 }

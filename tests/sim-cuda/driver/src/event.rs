@@ -99,7 +99,9 @@ impl Event {
                 submit::submit_after(stream, Work::Marker { point: None, data: None }, None, vec![mark]);
             }
         }
-        hook::sync(self.sync_info(SyncKind::StreamWaitEvent, start, stream.id, 0, false));
+        let info = self.sync_info(SyncKind::StreamWaitEvent, start, stream.id, 0, false);
+        // The context of the stream that waits, not of the event.
+        hook::sync(SyncInfo { context: stream.context_id, ..info });
         Ok(())
     }
 

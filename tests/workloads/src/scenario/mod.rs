@@ -1,12 +1,21 @@
 //! One file a scenario: a GPU program that stalls for one reason, and writes down when.
 
+mod alloc_free;
 mod cold_read;
 mod decode;
 mod direct_read;
+mod exposed_copy;
+mod full_queue;
 mod gil;
+mod graph_build;
+mod launch_bound;
 mod lock;
+mod module_load;
+mod other_device;
+mod other_stream;
 mod pageable_copy;
 pub mod run_queue;
+pub mod shared_device;
 mod sleep;
 pub mod slow_peer;
 mod sync_each_kernel;
@@ -23,7 +32,7 @@ use crate::stage::Options;
 type Run = fn(&Options) -> Result<()>;
 
 /// The scenarios by their names.
-pub const SCENARIOS: [(&str, Run); 12] = [
+pub const SCENARIOS: [(&str, Run); 21] = [
     ("cold-read", cold_read::run),
     ("direct-read", direct_read::run),
     ("uring-read", uring_read::run),
@@ -36,6 +45,15 @@ pub const SCENARIOS: [(&str, Run); 12] = [
     ("slow-peer", slow_peer::run),
     ("sync-each-kernel", sync_each_kernel::run),
     ("pageable-copy", pageable_copy::run),
+    ("exposed-copy", exposed_copy::run),
+    ("alloc-free", alloc_free::run),
+    ("module-load", module_load::run),
+    ("graph-build", graph_build::run),
+    ("launch-bound", launch_bound::run),
+    ("full-queue", full_queue::run),
+    ("other-stream", other_stream::run),
+    ("other-device", other_device::run),
+    ("shared-device", shared_device::run),
 ];
 
 /// Runs a scenario.

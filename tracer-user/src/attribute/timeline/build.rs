@@ -92,6 +92,9 @@ impl TimelineBuilder {
             _ if is_collective(&row.name) => OpClass::Communication,
             _ => OpClass::Compute,
         };
+        if &*row.kind == "queued" {
+            self.timeline.bounded.insert(row.device);
+        }
         let copy =
             copy_kind(&row.kind, row.copy_kind.as_deref(), row.src_kind.as_deref(), row.dst_kind.as_deref());
         let name = match (copy, &row.copy_kind) {

@@ -6,7 +6,7 @@ mod op;
 mod requests;
 mod row;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 pub use build::TimelineBuilder;
 pub use op::{CopyKind, Op, OpClass, is_collective};
@@ -71,6 +71,8 @@ pub struct Timeline {
     pub devices: HashMap<(Pid, ContextId), DeviceId>,
     /// The smallest correlation id among the CUDA calls of each process.
     pub first_correlation: HashMap<Pid, CorrelationId>,
+    /// Devices of which only the driver's calls tell: their gaps are bounds.
+    pub bounded: HashSet<DeviceId>,
 }
 
 /// What a device did just before a moment. Ops are indices into [`Timeline::ops`].

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use clap::Args;
 
+use super::collect::CollectArgs;
 use super::explain::{self, ExplainArgs};
 use super::report::open;
 use super::run::{self, RunArgs};
@@ -72,6 +73,8 @@ pub fn run(args: &DemoArgs, ui: &Ui) -> Result<ExitStatus> {
         output: Some(output.clone()),
         duration: None,
         calls_over: CALLS_OVER,
+        no_cupti: false,
+        collect: CollectArgs::default(),
         no_report: false,
         command: training.command_line(args.duration),
     };

@@ -4,7 +4,8 @@
 //! launch is wrong and must not become a row, so each piece of work is held until the launch is known, or until it is
 //! clear that it will not come.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::hash::{Hash as _, Hasher as _};
 
 use super::devices::Devices;
 use super::launches::Launches;
@@ -57,6 +58,34 @@ pub(super) struct Invalid {
 pub(super) struct Waiting {
     held: VecDeque<(MonoNs, Held)>,
     losses: Vec<(Text, MonoNs, MonoNs)>,
+    told: Told,
+}
+
+/// The records that were handed out last, to know one that comes twice.
+#[derive(Default)]
+struct Told {
+    known: HashSet<u64>,
+    order: VecDeque<u64>,
+}
+
+impl Told {
+    /// Whether the very same record came before.
+    fn is_again(&mut self, op: &GpuOp) -> bool {
+        let mut hasher = std::hash::DefaultHasher::new();
+        (op.correlation_id.0, op.stream.0, op.graph_node_id, op.start_ns.0, op.end_ns.0, &*op.kind, op.bytes)
+            .hash(&mut hasher);
+        let key = hasher.finish();
+        if !self.known.insert(key) {
+            return true;
+        }
+        if self.order.len() == MOST
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.known.remove(&oldest);
+        }
+        self.order.push_back(key);
+        false
+    }
 }
 
 impl Waiting {
@@ -99,6 +128,11 @@ impl Waiting {
                         // Its end may be right; if that is before the launch too, it ran before it was read.
                         let before = if op.end_ns > launch { op.end_ns } else { since };
                         self.losses.push((reason, launch, before.max(launch)));
+                    }
+                    // It takes nothing away, but is no second op.
+                    _ if self.told.is_again(&op) => {
+                        let reason = Text::from(format!("{}: the same record came twice", op.kind));
+                        self.losses.push((reason, op.end_ns, op.end_ns));
                     }
                     _ => {
                         let mut op = *op;
@@ -239,6 +273,19 @@ mod tests {
             (&*loss.reason, loss.start_ns, loss.end_ns),
             ("graph: starts before its launch", MonoNs(5_000), MonoNs(10_000))
         );
+    }
+
+    #[test]
+    fn the_same_record_twice_is_one_op() {
+        let mut bench = Bench::new();
+        bench.launches.add(1, MonoNs(1_000));
+        bench.work(1, 5_000, 0);
+        bench.work(1, 5_000, 0);
+        bench.work(1, 5_001, 0);
+        let rows = bench.release(20_000, false);
+        let [GpuRow::Op(_), GpuRow::Op(_), GpuRow::Loss(loss)] = rows.as_slice() else { panic!("{rows:?}") };
+        assert_eq!((&*loss.reason, loss.count), ("graph: the same record came twice", 1));
+        assert_eq!(loss.start_ns, loss.end_ns, "nothing is unknown by it");
     }
 
     #[test]

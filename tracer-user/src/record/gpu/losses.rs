@@ -36,8 +36,13 @@ fn counters(header: &RingHeader) -> impl Iterator<Item = (&'static str, &'static
         ),
         ("shim.buffers", "CUPTI asked for a buffer when none was free", &header.refused_buffers),
         ("cupti.broken", "a buffer could not be read to its end", &header.broken_buffers),
+        (UNKNOWN_KIND, "records of a kind that nobody asked for", &header.unknown_kinds),
     ])
 }
+
+/// Records of other kinds. Work of the device comes in the kinds that were asked for, whatever else comes: they are counted,
+/// and no time is unknown by them.
+const UNKNOWN_KIND: &str = "cupti.unknown_kind";
 
 /// Counters as they were last.
 pub(super) struct Losses {
@@ -72,7 +77,11 @@ impl Losses {
             let value = counter.load(Relaxed);
             let count = value.saturating_sub(*last);
             *last = value;
-            if count > 0 {
+            if count > 0 && source == UNKNOWN_KIND {
+                let kind = header.unknown_kind.load(Relaxed);
+                let reason = Text::from(format!("{reason}, the last of kind {kind}"));
+                sink(loss(source, reason, pid, now, now, count));
+            } else if count > 0 {
                 sink(loss(source, reason.into(), pid, after, now, count));
             }
         }

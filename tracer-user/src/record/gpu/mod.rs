@@ -10,6 +10,7 @@
 
 mod announced;
 mod api_names;
+mod bounds;
 mod claim;
 mod clock;
 mod convert;
@@ -19,6 +20,7 @@ mod held;
 mod launches;
 mod losses;
 mod mapping;
+mod modes;
 mod names;
 mod process;
 mod read;

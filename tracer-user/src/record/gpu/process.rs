@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
-use tracer_abi::shim::{ClockKind, Next, RecordKind, RingFault, RingHeader, SharedText, ShimState};
+use tracer_abi::shim::{
+    ClockKind, Collection, Next, RecordKind, RingFault, RingHeader, SharedText, ShimState,
+};
 
 use super::claim::{self, Claim};
 use super::clock::{Clocks, ProcessClock, monotonic_offset_ns};
@@ -13,6 +15,7 @@ use super::held::Waiting;
 use super::launches::Launches;
 use super::losses::{Losses, loss};
 use super::mapping::{Ring, identity};
+use super::modes::{Modes, Why};
 use super::names::Names;
 use super::row::GpuRow;
 use super::threads::Threads;
@@ -36,6 +39,8 @@ pub(super) struct Shared {
     pub(super) next_overhead: i64,
     /// Graphs that processes launched before their shims were claimed.
     pub(super) graph_launches: BTreeMap<Pid, u64>,
+    /// What is to be collected, and why.
+    pub(super) wanted: (Collection, String),
 }
 
 /// One process with a ring.
@@ -51,6 +56,7 @@ pub(super) struct Process {
     pub(super) launches: Launches,
     pub(super) waiting: Waiting,
     losses: Losses,
+    modes: Modes,
     /// Everything that was complete then had been read by the last drain.
     pub(super) read_until: MonoNs,
     /// GPU records and calls that came through.
@@ -66,6 +72,8 @@ impl Process {
         let header = ring.header();
         let graphs = shared.graph_launches.get(&pid).copied().unwrap_or(0);
         header.reader.graph_launches.store(graphs, Relaxed);
+        // What came from the start is not thinned out by a wish that is there before its reader.
+        header.reader.wanted.store(shared.wanted.0.to_raw(), Relaxed);
         let claim = Claim::new(header, shared.token);
         let now = shared.clocks.now();
         let mut losses = Losses::new(header, now);
@@ -85,6 +93,7 @@ impl Process {
             launches: Launches::default(),
             waiting: Waiting::default(),
             losses,
+            modes: Modes::default(),
             read_until: if ours { created.min(now) } else { now },
             records: 0,
             flushes: (0, now),
@@ -101,6 +110,11 @@ impl Process {
     /// Whether the ring is ours to read.
     pub(super) fn is_held(&self) -> bool {
         matches!(self.claim, Claim::Held { .. })
+    }
+
+    /// Whether its shim collects for us.
+    pub(super) fn is_collecting(&self) -> bool {
+        self.is_held() && self.header().state.load(Acquire) == ShimState::Collecting as u32
     }
 
     /// Reads what is there.
@@ -128,7 +142,9 @@ impl Process {
             return self.release_waiting(true, now, shared, sink);
         }
         self.ring.header().reader.beats.fetch_add(1, Relaxed);
+        self.ring.header().reader.wanted.store(shared.wanted.0.to_raw(), Relaxed);
         self.clock.kind = ClockKind::from_raw(self.header().clock.load(Acquire));
+        self.modes.look(self.ring.header(), self.clock, &shared.wanted.1);
         // Read first: what was complete at this flush is in the ring by now.
         let flushed = self.clock.monotonic(self.header().flushed_ns.load(Acquire)).min(now);
 
@@ -150,7 +166,9 @@ impl Process {
 
     /// Hands out what still waits, and lets the shim stop.
     pub(super) fn finish(&mut self, shared: &mut Shared, sink: &mut impl FnMut(GpuRow)) {
-        self.release_waiting(true, shared.clocks.now(), shared, sink);
+        let now = shared.clocks.now();
+        self.release_waiting(true, now, shared, sink);
+        self.tell_pause(None, Some(now), sink);
         claim::release(self.ring.header(), shared.token);
     }
 
@@ -177,6 +195,7 @@ impl Process {
             .to_owned(),
             refused,
             records: self.records,
+            modes: self.modes.changes().to_vec(),
         }
     }
 
@@ -206,7 +225,37 @@ impl Process {
     ) {
         let residual = shared.clocks.residual_ns();
         let (launches, devices) = (&self.launches, &mut shared.devices);
-        self.waiting.release(self.pid, launches, devices, residual, now, all, &mut shared.next_op, sink);
+        let (resumed, mut first) = (self.modes.resumed(), None);
+        let mut seen = |row: GpuRow| {
+            if let (GpuRow::Op(op), Some(resumed)) = (&row, resumed)
+                && launches.get(op.correlation_id.0 as u32).is_some_and(|launch| launch >= resumed)
+            {
+                first = Some(first.map_or(op.start_ns, |first: MonoNs| first.min(op.start_ns)));
+            }
+            sink(row);
+        };
+        self.waiting.release(self.pid, launches, devices, residual, now, all, &mut shared.next_op, &mut seen);
+        self.tell_pause(first, None, sink);
+    }
+
+    /// Says what was not collected, once its end is known.
+    fn tell_pause(&mut self, first: Option<MonoNs>, end: Option<MonoNs>, sink: &mut impl FnMut(GpuRow)) {
+        let Some((since, until, why)) = self.modes.take_pause(first, end) else { return };
+        let (source, reason) = match why {
+            Why::Paused => ("gpu.paused", "GPU work was not collected in this time, as asked for"),
+            Why::Taken => ("cupti.taken", "another client of CUPTI had the records in this time"),
+        };
+        sink(loss(source, reason.into(), self.pid, since, until, u64::from(why == Why::Taken)));
+    }
+
+    /// Another client of CUPTI has had the records since `since`.
+    pub(super) fn taken_over(&mut self, since: MonoNs) {
+        self.modes.taken(since);
+    }
+
+    /// Launches that were counted, and records of any kind that came.
+    pub(super) fn counted(&self) -> (u64, u64) {
+        (self.header().launches.load(Relaxed), self.records)
     }
 
     /// A process that died without its last flush took what CUPTI still held with it.

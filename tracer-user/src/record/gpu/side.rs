@@ -3,21 +3,23 @@
 use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::os::fd::RawFd;
-use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::time::{ClockId, clock_gettime};
-use tracer_abi::shim::ShimState;
+use tracer_abi::kernel::CudaCallRecord;
+use tracer_abi::shim::{Collection, ShimState};
 
 use super::announced::Announced;
+use super::bounds::{Bounds, Numbers};
 use super::clock::Clocks;
 use super::devices::Devices;
 use super::discover;
 use super::mapping::{Found, Ring, RingError, identity};
 use super::process::{Process, Shared};
 use super::row::GpuRow;
-use crate::event::Pid;
+use crate::event::{MonoNs, Pid};
 use crate::record::probes::RingAnnouncements;
 use crate::store::meta::{GpuInfo, GpuProcess};
 
@@ -52,6 +54,8 @@ pub struct GpuSide {
     known: HashSet<(u64, u64)>,
     problems: Vec<RingError>,
     attached: bool,
+    /// Processes whose calls of the driver are all there is.
+    bounds: BTreeMap<Pid, Bounds>,
 }
 
 impl Default for GpuSide {
@@ -77,6 +81,7 @@ impl GpuSide {
             next_sync: 0,
             next_overhead: 0,
             graph_launches: BTreeMap::new(),
+            wanted: (Collection::FULL, "from the beginning".to_owned()),
         };
         Self {
             shared,
@@ -87,6 +92,7 @@ impl GpuSide {
             known: HashSet::new(),
             problems: Vec::new(),
             attached: false,
+            bounds: BTreeMap::new(),
         }
     }
 
@@ -118,6 +124,71 @@ impl GpuSide {
     /// Tells how many CUDA graphs processes were seen to launch. To be told before their rings are noticed.
     pub fn note_graph_launches(&mut self, launches: BTreeMap<Pid, u64>) {
         self.shared.graph_launches.extend(launches);
+    }
+
+    /// Has all processes collect this from now on, and says why. They follow within a tenth of a second.
+    pub fn collect(&mut self, wanted: Collection, why: &str) {
+        if self.shared.wanted.0 != wanted {
+            self.shared.wanted = (wanted, why.to_owned());
+        }
+    }
+
+    /// What is to be collected.
+    #[must_use]
+    pub fn wanted(&self) -> Collection {
+        self.shared.wanted.0
+    }
+
+    /// Another client of CUPTI has had this process's records since `since`.
+    pub fn taken(&mut self, pid: Pid, since: MonoNs) {
+        self.processes
+            .iter_mut()
+            .filter(|process| process.pid == pid)
+            .for_each(|process| process.taken_over(since));
+    }
+
+    /// It is gone: the shim begins anew.
+    pub fn restart(&mut self, pid: Pid) {
+        for process in self.processes.iter().filter(|process| process.pid == pid && process.is_held()) {
+            process.header().reader.restarts.fetch_add(1, Release);
+        }
+    }
+
+    /// The processes that collect at present, each with the launches that it counted and the records that came of it.
+    pub fn counted(&self) -> impl Iterator<Item = (Pid, u64, u64)> + '_ {
+        self.processes.iter().filter(|process| process.is_collecting()).map(|process| {
+            let (launches, records) = process.counted();
+            (process.pid, launches, records)
+        })
+    }
+
+    /// Makes a GPU side of these calls of the driver, for processes whose shim collects nothing.
+    pub fn take_calls(&mut self, calls: &[CudaCallRecord], sink: &mut impl FnMut(GpuRow)) {
+        for call in calls {
+            let pid = Pid(call.tgid as i32);
+            if self.processes.iter().any(|process| process.pid == pid && process.is_collecting()) {
+                // CUPTI came after all: what it tells is more.
+                self.end_bounds(pid, sink);
+                continue;
+            }
+            let device = self.shared.devices.get_or_invent(pid, 0);
+            let mut numbers =
+                Numbers { next_op: &mut self.shared.next_op, next_api: &mut self.shared.next_api };
+            self.bounds.entry(pid).or_default().take(call, device, &mut numbers, sink);
+        }
+    }
+
+    /// The processes of which calls were taken.
+    pub fn bounds(&self) -> impl Iterator<Item = Pid> + '_ {
+        self.bounds.iter().filter(|(_, bounds)| bounds.calls() > 0).map(|(pid, _)| *pid)
+    }
+
+    fn end_bounds(&mut self, pid: Pid, sink: &mut impl FnMut(GpuRow)) {
+        let Some(mut bounds) = self.bounds.remove(&pid) else { return };
+        let device = self.shared.devices.get_or_invent(pid, 0);
+        let now = self.shared.clocks.now();
+        let mut numbers = Numbers { next_op: &mut self.shared.next_op, next_api: &mut self.shared.next_api };
+        bounds.finish(pid, now, device, &mut numbers, sink);
     }
 
     /// Looks for rings in these processes: one pass over their open files.
@@ -173,6 +244,13 @@ impl GpuSide {
             thread::sleep(Duration::from_millis(5));
         }
         self.drain(sink);
+        let now = self.shared.clocks.now();
+        for (&pid, bounds) in &mut self.bounds {
+            let device = self.shared.devices.get_or_invent(pid, 0);
+            let mut numbers =
+                Numbers { next_op: &mut self.shared.next_op, next_api: &mut self.shared.next_api };
+            bounds.finish(pid, now, device, &mut numbers, sink);
+        }
         for process in &mut self.processes {
             process.finish(&mut self.shared, sink);
         }
@@ -190,6 +268,15 @@ impl GpuSide {
             .iter()
             .map(|process| process.pid)
             .chain(self.pending.iter().map(|(found, _)| found.pid))
+    }
+
+    /// The processes whose shim collects nothing, and says why.
+    #[must_use]
+    pub fn refused(&self) -> Vec<Pid> {
+        let refused = |process: &&Process| {
+            process.is_held() && process.header().state.load(Acquire) == ShimState::Refused as u32
+        };
+        self.processes.iter().filter(refused).map(|process| process.pid).collect()
     }
 
     /// The GPUs that were seen.

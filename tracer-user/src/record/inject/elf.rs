@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use object::elf::{EM_AARCH64, EM_X86_64, FileHeader64, PT_LOAD};
 use object::read::elf::{FileHeader, ProgramHeader, Sym};
@@ -32,10 +32,15 @@ impl Mapped {
 
     /// The bytes of the very file that is mapped, whatever its path leads to by now and from here.
     pub fn read(&self, pid: Pid) -> Option<Vec<u8>> {
-        let mut bytes = Vec::new();
-        File::open(self.link(pid)).ok()?.take(MOST_BYTES).read_to_end(&mut bytes).ok()?;
-        Some(bytes)
+        read(&self.link(pid))
     }
+}
+
+/// The bytes of a library.
+pub fn read(path: &Path) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path).ok()?.take(MOST_BYTES).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
 }
 
 /// `e_machine` of programs that this processor runs in its 64-bit mode.

@@ -15,6 +15,7 @@
 //! what remains of its time.
 
 mod arch;
+mod calls;
 mod driver;
 pub(in crate::record) mod elf;
 mod fault;
@@ -29,7 +30,8 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-pub use driver::{Driver, is_inherited};
+pub use calls::{Calls, FUNCTIONS, Role};
+pub use driver::{Client, Cupti, Driver, is_inherited};
 pub use refusal::Refusal;
 
 use crate::event::{Pid, Tid};
@@ -318,17 +320,18 @@ fn check_filters(pid: Pid, tracee: &Tracee) -> Result<(), Refusal> {
     if arch::NEEDED_CALLS.iter().any(killed) { Err(Refusal::SeccompKills(pid)) } else { Ok(()) }
 }
 
-/// Flags with which a memfd can be executed: from 6.3 on that has to be said where `vm.memfd_noexec` is 1.
+/// Flags of the memfd that the library comes in. One that is sealed against being executed as a program is given whatever
+/// `vm.memfd_noexec` says in the target's pid namespace, and a library is mapped from it all the same: the seal is about the
+/// file's mode. Before 6.3 there is no such flag, and no such restriction.
 fn memfd_flags() -> u32 {
-    const MFD_EXEC: u32 = 0x10;
     // SAFETY: a name; the file is closed at once.
-    let fd = unsafe { libc::memfd_create(c"gtrace".as_ptr(), libc::MFD_CLOEXEC | MFD_EXEC) };
+    let fd = unsafe { libc::memfd_create(c"gtrace".as_ptr(), libc::MFD_CLOEXEC | libc::MFD_NOEXEC_SEAL) };
     if fd < 0 {
         return libc::MFD_CLOEXEC;
     }
     // SAFETY: ours.
     unsafe { libc::close(fd) };
-    libc::MFD_CLOEXEC | MFD_EXEC
+    libc::MFD_CLOEXEC | libc::MFD_NOEXEC_SEAL
 }
 
 /// What is known about why a thread cannot be traced.

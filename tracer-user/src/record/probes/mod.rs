@@ -21,7 +21,9 @@
 
 mod arch;
 pub mod btf;
+mod cuda_calls;
 mod cuda_watch;
+mod cupti_watch;
 mod error;
 mod features;
 mod life;
@@ -35,7 +37,7 @@ mod recursion;
 mod rings;
 mod session;
 
-pub use cuda_watch::{CudaCalls, CudaWatch};
+pub use cuda_watch::{Counted, CudaCalls, CudaWatch};
 pub use error::ProbeError;
 pub use load::{LoadConfig, probe_check};
 pub use offsets::MissingField;

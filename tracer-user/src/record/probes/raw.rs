@@ -1,8 +1,9 @@
 //! Records as they come out of the ring, checked before they are handed on.
 
 use tracer_abi::kernel::{
-    BlockRecord, ExecRecord, ExitRecord, ForkRecord, InterruptRecord, MemfdRecord, MemoryStallRecord,
-    ObjectPathRecord, OffCpuRecord, RecordHeader, RecordKind, RetransmitRecord, SyscallRecord,
+    BlockRecord, CudaCallRecord, ExecRecord, ExitRecord, ForkRecord, InterruptRecord, MemfdRecord,
+    MemoryStallRecord, ObjectPathRecord, OffCpuRecord, RecordHeader, RecordKind, RetransmitRecord,
+    SyscallRecord,
 };
 
 /// One record of the kernel side. Its length and kind are checked; the values inside are the kernel's and, where they
@@ -31,6 +32,8 @@ pub enum RawRecord<'a> {
     Interrupt(&'a InterruptRecord),
     /// A segment that was sent again.
     Retransmit(&'a RetransmitRecord),
+    /// A call of the CUDA driver.
+    CudaCall(&'a CudaCallRecord),
 }
 
 impl<'a> RawRecord<'a> {
@@ -50,6 +53,7 @@ impl<'a> RawRecord<'a> {
             RecordKind::MemoryStall => Self::MemoryStall(cast(bytes)?),
             RecordKind::Interrupt => Self::Interrupt(cast(bytes)?),
             RecordKind::Retransmit => Self::Retransmit(cast(bytes)?),
+            RecordKind::CudaCall => Self::CudaCall(cast(bytes)?),
         })
     }
 
@@ -68,6 +72,7 @@ impl<'a> RawRecord<'a> {
             Self::MemoryStall(record) => &record.header,
             Self::Interrupt(record) => &record.header,
             Self::Retransmit(record) => &record.header,
+            Self::CudaCall(record) => &record.header,
         }
     }
 }
@@ -101,6 +106,8 @@ unsafe impl AnyBits for MemoryStallRecord {}
 unsafe impl AnyBits for InterruptRecord {}
 // SAFETY: as above.
 unsafe impl AnyBits for RetransmitRecord {}
+// SAFETY: as above.
+unsafe impl AnyBits for CudaCallRecord {}
 
 fn cast<T: AnyBits>(bytes: &[u8]) -> Option<&T> {
     if bytes.len() == size_of::<T>() { cast_prefix(bytes) } else { None }

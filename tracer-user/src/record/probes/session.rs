@@ -8,7 +8,9 @@ use aya::maps::{Array, HashMap, Map, MapData, PerCpuArray, RingBuf};
 use aya::programs::raw_trace_point::RawTracePointLinkId;
 use tracer_abi::kernel::{CountKey, CountValue, LossClass, ThreadState};
 
-use super::cuda_watch::{CudaCalls, CudaWatch};
+use super::cuda_calls::CallProbes;
+use super::cuda_watch::{Counted, CudaWatch};
+use super::cupti_watch::{self, CuptiWatch};
 use super::error::ProbeError;
 use super::life::LifeRing;
 use super::load::{self, LoadConfig, Loaded};
@@ -16,7 +18,8 @@ use super::maps::{PodCountCache, PodCountKey, PodCountValue, PodThreadState, Sha
 use super::raw::RawRecord;
 use super::recursion;
 use super::rings::RingAnnouncements;
-use crate::record::inject::Driver;
+use crate::event::{MonoNs, Pid};
+use crate::record::inject::{Calls, Client, Cupti, Driver};
 use crate::store::meta::ProbeStatus;
 
 /// `BPF_NOEXIST`.
@@ -40,6 +43,8 @@ pub struct Probes {
     counts: HashMap<MapData, PodCountKey, PodCountValue>,
     losses: PerCpuArray<MapData, u64>,
     malformed: u64,
+    cupti: CuptiWatch,
+    calls: CallProbes,
 }
 
 impl Probes {
@@ -70,6 +75,8 @@ impl Probes {
             links,
             statuses,
             malformed: 0,
+            cupti: CuptiWatch::default(),
+            calls: CallProbes::default(),
         })
     }
 
@@ -120,8 +127,24 @@ impl Probes {
     }
 
     /// Ends it.
-    pub fn end_watch(&mut self, watch: CudaWatch) -> CudaCalls {
+    pub fn end_watch(&mut self, watch: CudaWatch) -> Counted {
         watch.end(&mut self.ebpf)
+    }
+
+    /// Records the calls of a driver from now on, one by one. `false`: the kernel refuses.
+    pub fn record_cuda_calls(&mut self, calls: &Calls) -> bool {
+        self.calls.add(&mut self.ebpf, calls)
+    }
+
+    /// Notes from now on when clients of this CUPTI come and go. `false`: the kernel refuses.
+    pub fn watch_cupti(&mut self, cupti: &Cupti) -> bool {
+        self.cupti.add(&mut self.ebpf, cupti)
+    }
+
+    /// When clients of CUPTI other than the shim last made which call, by process.
+    #[must_use]
+    pub fn cupti_clients(&self) -> BTreeMap<Pid, BTreeMap<Client, MonoNs>> {
+        cupti_watch::calls(&self.ebpf)
     }
 
     /// Hands in a thread that was blocked before recording began (`off_ns` the beginning of the recording, flag

@@ -3,16 +3,23 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use tracer_abi::kernel::CudaCallRecord;
+use tracer_abi::shim::CollectMode;
+
 use super::Notice;
+use super::clients::{Clients, Move};
+use super::collect::{Plan, Wish};
 use super::injector::Injector;
-use crate::event::{MonoNs, Pid};
+use super::silence::Silence;
+use crate::event::{MonoNs, Pid, Text};
 use crate::record::clocks;
 use crate::record::gpu::{GpuRow, GpuSide, maps_cuda};
-use crate::record::inject::{Driver, is_inherited};
+use crate::record::inject::{Calls, Cupti, Driver, is_inherited};
 use crate::record::injection;
 use crate::record::probes::{CudaWatch, Probes};
 use crate::record::procfs;
 use crate::record::tree::Tree;
+use crate::store::schema::Loss;
 use crate::store::{BundleWriter, Meta};
 
 /// How long the end of a recording waits for the shims' last buffers.
@@ -35,6 +42,19 @@ pub struct GpuLink {
     announced: bool,
     problems: Vec<String>,
     rows: u64,
+    plan: Plan,
+    /// Launches counted at the last second, and when that was.
+    launches: Option<(u64, MonoNs)>,
+    /// Processes whose CUPTI is watched for other clients.
+    watched: BTreeSet<Pid>,
+    clients: Clients,
+    silence: Silence,
+    /// Silent processes whose calls are being counted.
+    listening: Option<Watch>,
+    /// CUPTI is not to be used.
+    no_cupti: bool,
+    /// Processes whose driver's calls are recorded one by one.
+    by_calls: BTreeSet<Pid>,
 }
 
 /// Processes with the CUDA driver whose calls are being counted.
@@ -52,9 +72,21 @@ impl Watch {
         let work = pids.iter().any(|(_, inherited)| *inherited);
         Self { pids, counting: probes.watch_cuda(&drivers, work), begun: clocks::monotonic() }
     }
+
+    /// Counts all calls that send work.
+    fn begin_all(pids: Vec<Pid>, probes: &mut Probes) -> Self {
+        let drivers: Vec<Driver> = pids.iter().filter_map(|&pid| Driver::of(pid)).collect();
+        let pids = pids.into_iter().map(|pid| (pid, false)).collect();
+        Self { pids, counting: probes.watch_cuda(&drivers, true), begun: clocks::monotonic() }
+    }
 }
 
 impl GpuLink {
+    /// A GPU side that collects what is wished for.
+    pub fn new(wish: Wish, no_cupti: bool) -> Self {
+        Self { plan: Plan::new(wish), no_cupti, ..Self::default() }
+    }
+
     /// Looks for the rings of a tree that lives already, and for processes that use CUDA without one. `inject`: brings
     /// the shim into these, now and when others come to use CUDA.
     pub fn attach(&mut self, tree: &Tree, inject: bool, probes: &mut Probes) {
@@ -63,6 +95,7 @@ impl GpuLink {
             // Without it rings are found a little later, by looking for them.
             let _ = self.side.listen(announcements);
         }
+        self.plan(clocks::monotonic());
         let pids: Vec<Pid> = tree.members().filter(|&pid| maps_cuda(pid)).collect();
         if !pids.is_empty() {
             // Before any shim, one that is there already as well, hears of us.
@@ -72,6 +105,58 @@ impl GpuLink {
         }
         self.scan(tree);
         self.inject(tree, clocks::monotonic(), probes);
+        if self.no_cupti {
+            // A command that starts now will most likely load one of these.
+            for driver in Driver::installed() {
+                probes.record_cuda_calls(&Calls::of(&driver));
+            }
+            self.go_by_calls(&tree.members().collect::<Vec<_>>(), probes);
+        }
+    }
+
+    /// Records the calls of the driver one by one in these processes, where they use CUDA.
+    fn go_by_calls(&mut self, pids: &[Pid], probes: &mut Probes) {
+        for &pid in pids {
+            if !maps_cuda(pid) || !self.by_calls.insert(pid) {
+                continue;
+            }
+            match Driver::of(pid) {
+                Some(driver) if probes.record_cuda_calls(&Calls::of(&driver)) => {}
+                _ => self.problems.push(format!("the driver's calls in process {pid} cannot be recorded")),
+            }
+        }
+    }
+
+    /// Where CUPTI is not wanted, or refused, the driver's calls are recorded instead.
+    fn look_for_calls(&mut self, tree: &Tree, probes: &mut Probes) {
+        if self.no_cupti {
+            let members: Vec<Pid> = tree.members().filter(|pid| !self.by_calls.contains(pid)).collect();
+            self.go_by_calls(&members, probes);
+            return;
+        }
+        let refused = self.side.refused();
+        let refused: Vec<Pid> = refused.into_iter().filter(|pid| !self.by_calls.contains(pid)).collect();
+        let left: Vec<Pid> = self
+            .injector
+            .iter()
+            .flat_map(Injector::refused)
+            .filter(|pid| self.cuda.contains(pid) && !self.by_calls.contains(pid))
+            .collect();
+        self.go_by_calls(&[refused, left].concat(), probes);
+    }
+
+    /// Takes the driver's calls that came.
+    pub fn take_calls(&mut self, calls: &[CudaCallRecord], tree: &mut Tree, writer: &mut BundleWriter) {
+        let (rows, by_calls) = (&mut self.rows, &self.by_calls);
+        let wanted: Vec<CudaCallRecord> = calls
+            .iter()
+            .filter(|call| self.no_cupti || by_calls.contains(&Pid(call.tgid as i32)))
+            .copied()
+            .collect();
+        self.side.take_calls(&wanted, &mut |row| push(row, rows, writer));
+        for pid in self.side.bounds() {
+            tree.owns_gpu(pid);
+        }
     }
 
     /// Brings the shim into processes that use CUDA by now.
@@ -104,7 +189,11 @@ impl GpuLink {
 
     /// Those that use CUDA are known as such from now on; they are entered at the next look.
     fn end_watch(&mut self, watch: Watch, probes: &mut Probes) {
-        let calls = probes.end_watch(watch.counting);
+        let counted = probes.end_watch(watch.counting);
+        let calls = counted.calls;
+        let launched: f64 =
+            watch.pids.iter().filter_map(|(pid, _)| counted.launches_per_second.get(pid)).sum();
+        self.plan.launches_before(launched);
         let works = |pid: &Pid| calls.work.get(pid).is_some_and(|&calls| calls > 0);
         self.cuda.extend(
             watch.pids.iter().filter(|(pid, inherited)| !inherited || works(pid)).map(|(pid, _)| *pid),
@@ -118,6 +207,95 @@ impl GpuLink {
     /// Looks once more: a process may have been forked while the tree was taken in.
     pub fn scan(&mut self, tree: &Tree) {
         self.side.scan(tree.members());
+    }
+
+    /// What is due once a second: windows, less where collecting slows the program down, other clients of CUPTI, silence.
+    pub fn second(
+        &mut self,
+        now: MonoNs,
+        tree: &Tree,
+        probes: &mut Probes,
+        writer: &mut BundleWriter,
+        notify: &mut dyn FnMut(Notice),
+    ) {
+        self.look_for_calls(tree, probes);
+        let launches = self.side.counted().map(|(_, launches, _)| launches).sum::<u64>();
+        let before = self.launches.replace((launches, now));
+        let collecting = self.side.wanted().mode != CollectMode::Paused;
+        if let Some((launched, then)) = before
+            && collecting
+            && now > then
+            && self.clients.present().next().is_none()
+        {
+            let per_second = launches.saturating_sub(launched) as f64 * 1e9 / (now - then).0 as f64;
+            if let Some(step) = self.plan.second(per_second, now) {
+                notify(Notice::SteppedDown(step));
+            }
+        }
+        self.plan(now);
+        self.look_for_clients(now, probes, notify);
+        if collecting {
+            self.listen(now, probes, writer);
+        }
+    }
+
+    fn plan(&mut self, now: MonoNs) {
+        let (wanted, why) = self.plan.now(now);
+        self.side.collect(wanted, why);
+    }
+
+    fn look_for_clients(&mut self, now: MonoNs, probes: &mut Probes, notify: &mut dyn FnMut(Notice)) {
+        let collecting: Vec<Pid> = self.side.counted().map(|(pid, ..)| pid).collect();
+        for &pid in &collecting {
+            if self.watched.insert(pid)
+                && let Some(cupti) = Cupti::of(pid)
+                && !probes.watch_cupti(&cupti)
+            {
+                self.problems.push(format!("other clients of CUPTI in process {pid} cannot be noticed"));
+            }
+        }
+        if collecting.is_empty() {
+            return;
+        }
+        let calls = probes.cupti_clients();
+        for pid in collecting {
+            match calls.get(&pid).and_then(|calls| self.clients.look(pid, calls, now)) {
+                Some(Move::Taken(since)) => {
+                    self.side.taken(pid, since);
+                    notify(Notice::Client { pid: pid.0, here: true });
+                }
+                Some(Move::Restart) => {
+                    self.side.restart(pid);
+                    notify(Notice::Client { pid: pid.0, here: false });
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// Whether processes from which nothing comes are idle, or not heard.
+    fn listen(&mut self, now: MonoNs, probes: &mut Probes, writer: &mut BundleWriter) {
+        let due = self.silence.look(self.side.counted(), now);
+        if let Some(watch) = self.listening.take() {
+            let counted = probes.end_watch(watch.counting);
+            for (pid, _) in watch.pids {
+                let calls = counted.work.get(&pid).copied().unwrap_or(0);
+                let Some(since) = self.silence.heard(pid, calls, now) else { continue };
+                let row = Loss {
+                    source: Text::from("cupti.silent"),
+                    reason: Text::from("the process calls the driver, and no record of CUPTI comes"),
+                    pid: Some(pid),
+                    start_ns: since,
+                    end_ns: now,
+                    count: calls as i64,
+                };
+                *writer.meta_mut().losses.entry(row.source.to_string()).or_default() += calls;
+                writer.push(row);
+            }
+        }
+        if !due.is_empty() && self.watch.is_none() {
+            self.listening = Some(Watch::begin_all(due, probes));
+        }
     }
 
     /// Takes what has come, and says so when it is the first.
@@ -161,11 +339,21 @@ impl GpuLink {
         meta.gpus = self.side.gpus();
         meta.gpu_processes = self.side.processes();
         meta.clock_residual_ns = self.side.clock_residual_ns();
+        meta.gpu_bounds = self.side.bounds().map(|pid| pid.0).collect();
         meta.gpu_missing = self.missing(command, meta);
     }
 
     /// Why there is no GPU side, or not all of it.
     fn missing(&self, command: bool, meta: &Meta) -> Option<String> {
+        if self.no_cupti && !meta.gpu_bounds.is_empty() {
+            return None;
+        }
+        let by_calls =
+            if meta.gpu_bounds.is_empty() { "" } else { "; its gaps are bounds from the driver's calls" };
+        self.why_missing(command, meta).map(|why| format!("{why}{by_calls}"))
+    }
+
+    fn why_missing(&self, command: bool, meta: &Meta) -> Option<String> {
         let with_ring: BTreeSet<Pid> = meta.gpu_processes.iter().map(|process| Pid(process.pid)).collect();
         let without: Vec<Pid> = self.cuda.difference(&with_ring).copied().collect();
         if !without.is_empty() {

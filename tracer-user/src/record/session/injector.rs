@@ -90,6 +90,11 @@ impl Injector {
         }
     }
 
+    /// The processes that are left alone.
+    pub fn refused(&self) -> impl Iterator<Item = Pid> + '_ {
+        self.refused.keys().copied()
+    }
+
     /// Why one of these processes was left alone.
     pub fn refusal(&self, pids: &[Pid]) -> Option<&str> {
         pids.iter().find_map(|pid| self.refused.get(pid)).map(String::as_str)

@@ -119,6 +119,8 @@ impl Session {
             let taken = self.drain();
             self.adapt(taken);
             self.gpu.drain(self.assembler.tree_mut(), &mut self.writer, notify);
+            let calls = self.assembler.take_cuda_calls();
+            self.gpu.take_calls(&calls, self.assembler.tree_mut(), &mut self.writer);
             let now = clocks::monotonic();
             if self.looks == 0 && (self.next_second - now).0 < SECOND_NS - EARLY_NS {
                 // A short command may be over before the first second is.
@@ -126,7 +128,7 @@ impl Session {
                 self.gpu.scan(self.assembler.tree());
             }
             if now >= self.next_second {
-                self.each_second(now);
+                self.each_second(now, notify);
             }
             if let Err(error) = self.writer.seal_due(now) {
                 return if error.is_disk_full() { "disk_full" } else { "failed" };
@@ -180,7 +182,7 @@ impl Session {
         }
     }
 
-    fn each_second(&mut self, now: MonoNs) {
+    fn each_second(&mut self, now: MonoNs, notify: &mut dyn FnMut(Notice)) {
         self.next_second = MonoNs(now.0 + SECOND_NS);
         self.take_losses(now);
         if let Ok(counts) = self.probes.take_syscall_counts() {
@@ -191,6 +193,7 @@ impl Session {
             self.gpu.scan(self.assembler.tree());
         }
         self.gpu.inject(self.assembler.tree(), now, &mut self.probes);
+        self.gpu.second(now, self.assembler.tree(), &mut self.probes, &mut self.writer, notify);
         self.writer.meta_mut().recorder_cpu_ns = clocks::own_cpu_ns() - self.cpu_before;
         self.gpu.describe(self.child.is_some(), self.writer.meta_mut());
         if now >= self.next_snapshot {
@@ -252,6 +255,9 @@ impl Session {
         output: PathBuf,
         notify: &mut dyn FnMut(Notice),
     ) -> Result<Recorded, RecordError> {
+        self.drain();
+        let calls = self.assembler.take_cuda_calls();
+        self.gpu.take_calls(&calls, self.assembler.tree_mut(), &mut self.writer);
         // The GPU side first: the host side then covers all the time that GPU records are from.
         self.gpu.finish(self.assembler.tree_mut(), &mut self.writer);
         // Probes are detached one by one, which takes a while: what happens meanwhile is half seen, and left out.

@@ -4,12 +4,15 @@
 //! to the store, whose own thread writes them. Both are niced: on a machine that is short of CPUs the recorder gives way
 //! to what it records, until that would cost events.
 
+mod clients;
+mod collect;
 mod command;
 mod gpu_link;
 mod injector;
 mod live;
 mod name;
 mod quotas;
+mod silence;
 
 use std::path::PathBuf;
 use std::process::ExitStatus;
@@ -36,6 +39,7 @@ use live::{Parts, Session};
 use name::default_output;
 use quotas::Quotas;
 
+pub use collect::{Windows, Wish};
 pub use command::exit_code;
 
 /// What to record.
@@ -63,6 +67,10 @@ pub struct Request {
     pub calls_over: Duration,
     /// Bring the shim into processes that run already.
     pub inject: bool,
+    /// Make the GPU side of the driver's calls alone.
+    pub no_cupti: bool,
+    /// What is collected of the GPU side.
+    pub wish: Wish,
     /// Whom the bundle is given to.
     pub owner: Option<Owner>,
     /// Keep only so much of the recording on disk, its end; `None`: all.
@@ -93,6 +101,15 @@ pub enum Notice {
     GpuAttached {
         /// From these processes.
         pids: Vec<i32>,
+    },
+    /// Less is collected from now on, since the program launches slower than without: the words for it.
+    SteppedDown(String),
+    /// Another client of CUPTI came into a process (its records are not gtrace's meanwhile), or is gone.
+    Client {
+        /// The process.
+        pid: i32,
+        /// Whether it came.
+        here: bool,
     },
     /// The recording has ended; the command goes on.
     CommandGoesOn,
@@ -155,7 +172,7 @@ pub fn record(request: &Request, notify: &mut dyn FnMut(Notice)) -> Result<Recor
         return Err(RecordError::EndedMeanwhile(root));
     }
     // Before the bundle is made: the shims need a moment to begin, too.
-    let mut gpu = GpuLink::default();
+    let mut gpu = GpuLink::new(request.wish, request.no_cupti);
     gpu.attach(&tree, request.inject, &mut probes);
     let (processes, threads) = tree.living();
     let found = processes.iter().find(|process| process.pid == root);

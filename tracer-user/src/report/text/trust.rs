@@ -11,6 +11,8 @@ use crate::report::wording;
 
 /// Losses that are listed; the JSON has all.
 const LOSSES: usize = 8;
+/// Changes of what is collected that are listed of a process.
+const MODES: usize = 6;
 
 pub fn write(page: &mut Page, report: &Report) {
     let trust = &report.trust;
@@ -97,6 +99,31 @@ fn gpu_side(page: &mut Page, report: &Report, trust: &Trust) {
     for refused in &trust.gpu_refused {
         let reason = crate::report::escape::escape_line(&refused.reason);
         page.paragraph("  - ", &format!("nothing of the GPU work of process {}: {reason}", refused.pid));
+    }
+    if !trust.gpu_bounds.is_empty() {
+        let pids: Vec<String> = trust.gpu_bounds.iter().map(ToString::to_string).collect();
+        let line = format!(
+            "the GPU side of process {} is made of the driver's calls alone: gaps are bounds (the device idled at least so \
+             long, and may have idled more), and all its devices are one",
+            pids.join(", ")
+        );
+        page.paragraph("  - ", &page.style.paint(Look::Careful, &line));
+    }
+    for modes in &trust.gpu_modes {
+        let told = modes.changes.iter().take(MODES).map(|change| {
+            let why =
+                if change.why.is_empty() { String::new() } else { format!(" ({})", shown(&change.why)) };
+            format!("from {} {}{why}", time(change.since_ns), shown(&change.mode))
+        });
+        let more = modes.changes.len().saturating_sub(MODES);
+        let more =
+            if more > 0 { format!("; and {} more", plural(more as u64, "change")) } else { String::new() };
+        let line = format!(
+            "GPU work of process {} was recorded {}{more}",
+            modes.pid,
+            told.collect::<Vec<_>>().join("; ")
+        );
+        page.paragraph("  - ", &line);
     }
     if report.totals.window_ns > 0 {
         page.line(&match trust.clock_residual_ns {

@@ -17,7 +17,8 @@ table! {
         context: ContextId,
         /// CUDA stream.
         stream: StreamId,
-        /// `kernel`, `memcpy`, `memset` or `graph`.
+        /// `kernel`, `memcpy`, `memset` or `graph`; `queued`: without CUPTI, a stretch in which work was queued, as the
+        /// driver's calls tell. The gaps between such stretches are bounds: the device idled at least so long.
         kind: Text,
         /// Kernel's name (demangled where possible), or what the copy is (`HtoD`).
         name: Text,

@@ -10,6 +10,7 @@ use crate::config;
 use crate::device::channel::{Channel, ChannelKey, CopyEngine, GraphSpan, HostCall, Mark, Op, State, Work};
 use crate::device::data::PLANE;
 use crate::device::rendezvous::Arrival;
+use crate::device::shared;
 use crate::device::threads;
 use crate::device::wait::Waiter;
 use crate::hook;
@@ -227,12 +228,22 @@ impl Machine {
             return;
         }
         let (seq, device, priority) = (head.seq, channel.device, channel.priority);
+        let kernel = matches!(head.work, Work::Kernel { .. }).then(|| head.work.duration());
         let deps = head.deps.clone();
         if let Some(dep) = deps.iter().find(|dep| !self.is_done(**dep)).copied() {
             if let Some(other) = self.channels.get_mut(&dep.channel) {
                 other.dependents.push((dep.seq, key));
             }
             self.set_state(key, State::AwaitDep(dep));
+            return;
+        }
+        if let Some(duration) = kernel
+            && self.engines[device as usize].kernels < config::get().concurrent_kernels
+            && let Err(until) = shared::take_turn(device, at, at + duration)
+        {
+            // Another process has the device.
+            self.set_state(key, State::AwaitReady(until));
+            self.push_event(until, key, Event::Ready);
             return;
         }
         if !self.take_engine(key, device, priority) {

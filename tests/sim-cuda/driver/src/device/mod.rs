@@ -11,5 +11,6 @@ pub mod channel;
 pub mod data;
 pub mod machine;
 pub mod rendezvous;
+mod shared;
 pub mod threads;
 pub mod wait;

@@ -1,10 +1,16 @@
 //! One GPU through the driver API: a stream, and a kernel that keeps the device busy for a given time. The same calls work
 //! on a real device and on the simulated one, which goes by the kernel's name.
 
+mod build;
+mod memory;
+mod order;
+
 use std::ffi::{CString, c_void};
 
 use anyhow::{Result, anyhow, bail};
 use cudarc::driver::{result, sys};
+
+pub use order::HostSleep;
 
 /// Busy-waits on the device's own clock. `%globaltimer` counts nanoseconds.
 const PTX: &str = "
@@ -28,6 +34,7 @@ again:
 
 /// A device with its primary context, current on the thread that made it.
 pub struct Gpu {
+    context: sys::CUcontext,
     spin_ns: sys::CUfunction,
     stream: sys::CUstream,
 }
@@ -45,6 +52,14 @@ impl Gpu {
     /// # Errors
     /// There is no CUDA driver or no device, or a call fails.
     pub fn open() -> Result<Self> {
+        Self::open_device(0)
+    }
+
+    /// Opens a device; it is the calling thread's current one after that.
+    ///
+    /// # Errors
+    /// There is no CUDA driver or no such device, or a call fails.
+    pub fn open_device(number: i32) -> Result<Self> {
         // cudarc panics on a missing library, so ask first.
         // SAFETY: this only loads the CUDA driver's library, which is made for it.
         if !unsafe { sys::is_culib_present() } {
@@ -53,7 +68,7 @@ impl Gpu {
             );
         }
         result::init().or_say("cuInit failed")?;
-        let device = result::device::get(0).or_say("there is no CUDA device 0")?;
+        let device = result::device::get(number).or_say(&format!("there is no CUDA device {number}"))?;
         // SAFETY: the device was returned by the driver; its context stays retained for the life of the process.
         let context =
             unsafe { result::primary_ctx::retain(device) }.or_say("cannot get the device's context")?;
@@ -68,7 +83,7 @@ impl Gpu {
             .or_say("the kernel has no spin_ns")?;
         let stream =
             result::stream::create(result::stream::StreamKind::NonBlocking).or_say("cannot make a stream")?;
-        Ok(Self { spin_ns, stream })
+        Ok(Self { context, spin_ns, stream })
     }
 
     /// Queues a kernel that runs for so long.

@@ -1,0 +1,18 @@
+//! The main thread builds and instantiates a CUDA graph in every step, for a shape that it has not kept.
+
+use anyhow::Result;
+
+use crate::clock::now_ns;
+use crate::stage::{Options, Stage};
+
+/// Kernels of the graph.
+const KERNELS: usize = 1_500;
+
+pub fn run(options: &Options) -> Result<()> {
+    Stage::open(options)?.pinned().play(|stage| {
+        let start = now_ns();
+        stage.gpu.build_graph(KERNELS)?;
+        stage.truth.planted(start, now_ns(), &["cuda.graph_build"], None);
+        Ok(())
+    })
+}
