@@ -78,11 +78,8 @@ fn outcome(side: &GpuSide, rows: &Rows, ops: usize) -> Outcome {
         _ => "the rest of the work",
     };
     let clock = side.processes().first().map(|process| process.clock.clone()).unwrap_or_default();
-    let recorded = match (refused.is_some(), clock.as_str()) {
-        (true, _) => recorded.to_owned(),
-        (false, "realtime") => format!("{recorded}, times converted"),
-        (false, _) => recorded.to_owned(),
-    };
+    let converted = refused.is_none() && clock == "realtime";
+    let recorded = if converted { format!("{recorded}, times converted") } else { recorded.to_owned() };
     let mut said: BTreeSet<String> = rows
         .losses
         .iter()

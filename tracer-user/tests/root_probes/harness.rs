@@ -68,6 +68,7 @@ impl Recording {
             RawRecord::Exec(record) => execs.push(*record),
             RawRecord::Exit(record) => exits.push(*record),
             RawRecord::Memfd(_) => panic!("it has a ring of its own"),
+            RawRecord::CudaCall(_) => panic!("no driver is probed here"),
             RawRecord::MemoryStall(record) => stalls.push(*record),
             RawRecord::Interrupt(record) => interrupts.push(*record),
             RawRecord::Retransmit(record) => retransmits.push(*record),

@@ -124,15 +124,21 @@ pub fn section(measured: &Measured) -> String {
         ]);
     }
     text.push_str(&crate::table::aligned(&rows));
-    text.push_str(&match measured.instructions {
-        Some(counted) => format!(
-            "\nInstructions for the record of a kernel, counted by callgrind: {:.1} in the program's own threads (a buffer is asked \
-             for once in a thousand kernels), {:.0} in CUPTI's thread or the shim's, where the record is read, its name looked up \
-             and the row written. In both nothing is allocated and nothing locked (`cupti-shim/tests/hot_path.rs`).\n",
-            counted.own, counted.others
-        ),
-        None => "\nInstructions were not counted: there is no valgrind.\n".to_owned(),
-    });
+    let counted = measured.instructions.map_or_else(
+        || "Instructions were not counted: there is no valgrind.".to_owned(),
+        |counted| {
+            format!(
+                "Instructions for the record of a kernel, counted by callgrind: {:.1} in the program's own threads (a buffer is \
+                 asked for once in a thousand kernels), {:.0} in CUPTI's thread or the shim's, where the record is read, its \
+                 name looked up and the row written. In both nothing is allocated and nothing locked \
+                 (`cupti-shim/tests/hot_path.rs`).",
+                counted.own, counted.others
+            )
+        },
+    );
+    text.push('\n');
+    text.push_str(&counted);
+    text.push('\n');
     text.push('\n');
     text
 }
