@@ -35,7 +35,7 @@ pub struct TopArgs {
     /// Stop after so long; without it: on Ctrl-C, or when the process ends.
     #[arg(long, short, value_name = "TIME", value_parser = parse_duration)]
     pub duration: Option<Duration>,
-    /// Bring nothing into the process: the GPU side is seen only if it was started with gtrace's shim.
+    /// Bring nothing into the process: the GPU side is made of the driver's calls alone.
     #[arg(long)]
     pub no_cupti: bool,
 }
@@ -71,6 +71,7 @@ pub fn run(args: &TopArgs, ui: &Ui) -> Result<ExitStatus> {
                 View { bundle: output, what, interval: args.interval, ui: ui.clone(), done: done.clone() };
             screen = std::thread::Builder::new().name("gtrace-top".into()).spawn(move || view.run()).ok();
         }
+        notice @ (Notice::SteppedDown(_) | Notice::Client { .. }) => announce(notice, ui, ""),
         Notice::GpuAttached { .. } | Notice::CommandGoesOn | Notice::Ending(_) => {}
     });
     done.store(true, Ordering::Relaxed);
