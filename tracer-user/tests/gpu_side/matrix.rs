@@ -72,8 +72,10 @@ const CONDITIONS: &[Condition] = &[
 /// What came of a program that did so many ops.
 fn outcome(side: &GpuSide, rows: &Rows, ops: usize) -> Outcome {
     let refused = side.processes().iter().find_map(|process| process.refused.clone());
+    // Of records that CUPTI drops some may be calls only.
+    let dropped = rows.lost("cupti.dropped") > 0 && !rows.ops.is_empty();
     let recorded = match rows.ops.len() {
-        all if all == ops => "all work",
+        all if all == ops && !dropped => "all work",
         0 => "nothing",
         _ => "the rest of the work",
     };
@@ -89,14 +91,14 @@ fn outcome(side: &GpuSide, rows: &Rows, ops: usize) -> Outcome {
     (recorded, said.into_iter().collect::<Vec<_>>().join("; "))
 }
 
-/// Numbers differ from run to run.
+/// Numbers and folders differ from run to run.
 fn without_numbers(text: &str) -> String {
-    let mut words = Vec::new();
-    for word in text.split(' ') {
-        let is_count = word.chars().all(|c| c.is_ascii_digit()) && word.len() > 3;
-        words.push(if is_count { "N" } else { word });
-    }
-    words.join(" ")
+    let word = |word: &str| match word.rsplit_once('/') {
+        Some((folder, file)) if folder.starts_with('/') => file.to_owned(),
+        _ if word.len() > 1 && word.chars().all(|c| c.is_ascii_digit()) => "N".to_owned(),
+        _ => word.to_owned(),
+    };
+    text.split(' ').map(word).collect::<Vec<_>>().join(" ")
 }
 
 /// A recorder that comes to a process which uses CUDA already, so often.
