@@ -1,6 +1,6 @@
 //! The eBPF programs of gtrace, one file a subsystem of the kernel.
 //!
-//! All but one ([`cuda`]) are raw tracepoints: perf's are skipped while another program runs on the CPU (`bpf_prog_active`), which would
+//! All but two ([`cuda`], [`sample`]) are raw tracepoints: perf's are skipped while another program runs on the CPU (`bpf_prog_active`), which would
 //! lose an interrupt's exit now and then. Field offsets come from the running kernel's BTF as constants (`config`), so
 //! one object serves every kernel from 5.11.
 #![no_std]
@@ -25,6 +25,7 @@ mod path;
 mod poll;
 mod process;
 mod runq;
+mod sample;
 mod sched;
 mod syscalls;
 mod threads;

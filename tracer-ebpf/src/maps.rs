@@ -2,7 +2,9 @@
 
 use aya_ebpf::macros::map;
 use aya_ebpf::maps::{Array, HashMap, LruHashMap, PerCpuArray, RingBuf, Stack};
-use tracer_abi::kernel::{ClientCall, CountCache, CountKey, CountValue, LossClass, ThreadState};
+use tracer_abi::kernel::{
+    ClientCall, CountCache, CountKey, CountValue, LossClass, PythonProcess, SampleRecord, ThreadState,
+};
 
 use crate::block::{Request, Submitter};
 use crate::cpu::CpuState;
@@ -29,6 +31,9 @@ pub static LIFE: RingBuf = RingBuf::with_byte_size(1 << 18, 0);
 /// Memfds that may be rings of a shim. Each wakes its reader, which takes hold of them: a ring goes with its process.
 #[map]
 pub static RINGS: RingBuf = RingBuf::with_byte_size(1 << 16, 0);
+/// Stack samples. They have a ring and a reader of their own: their loss loses no cause. Size set by the loader.
+#[map]
+pub static STACKS: RingBuf = RingBuf::with_byte_size(1 << 16, 0);
 
 /// Membership of processes: one byte for each tgid, eight to an element. An array look-up is inlined by the JIT, so a
 /// process that is not recorded pays about 3 ns for it where a hash map takes 15. Size set by the loader.
@@ -125,3 +130,15 @@ pub static CUPTI_CLIENTS: HashMap<u64, ClientCall> = HashMap::with_max_entries(4
 /// Calls that send work to a device, the same.
 #[map]
 pub static CUDA_CALLS: HashMap<u32, u64> = HashMap::with_max_entries(4_096, 0);
+
+/// The interpreters of processes that run Python, from user space.
+#[map]
+pub static PYTHON: LruHashMap<u32, PythonProcess> = LruHashMap::with_max_entries(8_192, 0);
+
+/// The `PyThreadState` of each thread, as it was found last. By tid; checked before use.
+#[map]
+pub static PYTHON_STATES: LruHashMap<u32, u64> = LruHashMap::with_max_entries(16_384, 0);
+
+/// Room for a sample.
+#[map]
+pub static SAMPLE: PerCpuArray<SampleRecord> = PerCpuArray::with_max_entries(1, 0);

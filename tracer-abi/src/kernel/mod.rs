@@ -11,6 +11,7 @@ mod network;
 mod object;
 mod off_cpu;
 mod process;
+mod sample;
 mod setup;
 mod syscall;
 mod waker;
@@ -23,6 +24,9 @@ pub use network::RetransmitRecord;
 pub use object::{ObjectId, ObjectKind, ObjectPathRecord, PATH_BYTES, SocketAddresses};
 pub use off_cpu::{OffCpuRecord, off_cpu_flags};
 pub use process::{ExecRecord, ExitRecord, ForkRecord, MemfdRecord};
+pub use sample::{
+    PYTHON_FRAMES, PYTHON_THREADS, PythonFrame, PythonProcess, STACK_BYTES, SampleRecord, sample_flags,
+};
 pub use setup::{
     COUNT_CACHE, CachedCount, CountCache, CountKey, CountValue, KernelConfig, LossClass, Offsets,
     SYSCALL_TABLE, SyscallClass, THREAD_NAME_BYTES, ThreadState,
@@ -56,6 +60,8 @@ pub enum RecordKind {
     Interrupt = 10,
     /// [`RetransmitRecord`]
     Retransmit = 11,
+    /// [`SampleRecord`], in a ring of its own.
+    Sample = 12,
     /// [`CudaCallRecord`]
     CudaCall = 20,
 }
@@ -76,6 +82,7 @@ impl RecordKind {
             9 => Self::MemoryStall,
             10 => Self::Interrupt,
             11 => Self::Retransmit,
+            12 => Self::Sample,
             20 => Self::CudaCall,
             _ => return None,
         })

@@ -25,6 +25,13 @@ pub struct Offsets {
     /// `kthread.data`: the `struct worker` of a work queue's thread.
     pub kthread_data: u32,
     pub worker_current_func: u32,
+    pub task_mm: u32,
+    /// The thread pointer: x86 `thread.fsbase`, arm64 `thread.uw.tp_value`.
+    pub task_thread_pointer: u32,
+    /// `task_struct.thread_pid`, with `pid.level` and `pid.numbers`: a thread's number in its own pid namespace.
+    pub task_thread_pid: u32,
+    pub pid_level: u32,
+    pub pid_numbers: u32,
     /// The word that says whether the present system call is a 32-bit one: x86 `thread_info.status`, arm64
     /// `thread_info.flags`.
     pub task_compat_word: u32,
@@ -92,6 +99,12 @@ pub struct Offsets {
     pub regs_window: u32,
     /// Where in that window each argument is, in units of 8 bytes.
     pub regs_index: [u32; 6],
+    /// Registers of a thread in its own code.
+    pub regs_ip: u32,
+    pub regs_sp: u32,
+    pub regs_fp: u32,
+    /// arm64: the link register.
+    pub regs_lr: u32,
 }
 
 impl Offsets {
@@ -253,9 +266,11 @@ pub enum LossClass {
     IrqTooDeep = 10,
     /// Ring full, a stall of memory, an interrupt or a retransmission lost.
     RingOther = 11,
+    /// Ring full, a stack sample lost.
+    RingSample = 12,
 }
 
 impl LossClass {
     /// How many classes there are: entries of the array.
-    pub const COUNT: u32 = 12;
+    pub const COUNT: u32 = 13;
 }

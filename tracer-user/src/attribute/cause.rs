@@ -43,7 +43,7 @@ macro_rules! causes {
 }
 
 causes! {
-    HostCpuUser "host.cpu.user": "the thread computed in user code", "program of the process",
+    HostCpuUser "host.cpu.user": "the thread computed in user code", "function that its stack samples were in, else program of the process",
         "Move the work off the thread that feeds the GPU, or give it more workers; profile that thread";
     HostCpuKernel "host.cpu.kernel": "the thread ran inside a system call (copying from the page cache, zeroing pages)",
         "system call and its file", "Fewer, larger calls; keep the data mapped or already decoded";

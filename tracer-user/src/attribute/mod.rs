@@ -14,6 +14,7 @@ pub mod cause;
 pub mod conserve;
 mod cuda_call;
 mod enabler;
+pub mod frame;
 pub mod gaps;
 mod launch;
 mod leaf;

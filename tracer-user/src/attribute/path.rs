@@ -93,6 +93,8 @@ pub enum EvidenceTable {
     MemoryStalls,
     /// `interrupts`
     Interrupts,
+    /// `samples`
+    Samples,
 }
 
 impl EvidenceTable {
@@ -109,6 +111,7 @@ impl EvidenceTable {
             Self::Markers => "markers",
             Self::MemoryStalls => "memory_stalls",
             Self::Interrupts => "interrupts",
+            Self::Samples => "samples",
         }
     }
 }

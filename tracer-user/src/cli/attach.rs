@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::collect::CollectArgs;
-use super::recording::{announce, conclude, failure, owner};
+use super::recording::{StackArgs, announce, conclude, failure, owner};
 use super::{ExitStatus, Result, Ui, parse_duration};
 use crate::event::Pid;
 use crate::record::{Request, Target, record};
@@ -35,6 +35,9 @@ pub struct AttachArgs {
     /// What is collected of the GPU side.
     #[command(flatten)]
     pub collect: CollectArgs,
+    /// Stack samples.
+    #[command(flatten)]
+    pub stacks: StackArgs,
     /// Record only: neither analyse nor report.
     #[arg(long)]
     pub no_report: bool,
@@ -50,6 +53,7 @@ pub fn run(args: &AttachArgs, ui: &Ui) -> Result<ExitStatus> {
         output: args.output.clone(),
         duration: args.duration,
         calls_over: args.calls_over,
+        stack_rate: args.stacks.rate(),
         inject: !args.no_cupti,
         no_cupti: args.no_cupti,
         wish: args.collect.wish(),

@@ -4,14 +4,41 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use clap::Args;
+
 use super::analyze::{self, AnalyzeArgs};
 use super::report::{self, ReportArgs, ReportFormat};
 use super::{ExitStatus, Failure, Result, Ui};
-use crate::record::{Notice, RecordError, Recorded};
+use crate::record::{Notice, RecordError, Recorded, STACK_RATE};
 use crate::store::Owner;
 
 /// Share of events that may be lost before a recording counts as incomplete.
 const TOLERATED_LOSS: f64 = 0.001;
+
+/// Whether and how often stacks are sampled.
+#[derive(Debug, Args)]
+pub struct StackArgs {
+    /// Stack samples a second on each CPU: which function a thread was in.
+    #[arg(long, value_name = "HZ", default_value_t = STACK_RATE, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub stack_rate: u32,
+    /// Take no stack samples: time in a program's own code is named by the program only.
+    #[arg(long, conflicts_with = "stack_rate")]
+    pub no_stacks: bool,
+}
+
+impl Default for StackArgs {
+    fn default() -> Self {
+        Self { stack_rate: STACK_RATE, no_stacks: false }
+    }
+}
+
+impl StackArgs {
+    /// Samples a second, 0 for none.
+    #[must_use]
+    pub fn rate(&self) -> u32 {
+        if self.no_stacks { 0 } else { self.stack_rate }
+    }
+}
 
 /// The user who called `sudo`: the recording is given to them.
 pub fn owner() -> Option<Owner> {

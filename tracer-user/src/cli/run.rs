@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::collect::CollectArgs;
-use super::recording::{announce, conclude, failure, owner};
+use super::recording::{StackArgs, announce, conclude, failure, owner};
 use super::{ExitStatus, Failure, Result, Ui, parse_duration};
 use crate::record::launch::CommandLine;
 use crate::record::{RecordError, Request, Target, exit_code, injection, record};
@@ -33,6 +33,9 @@ pub struct RunArgs {
     /// What is collected of the GPU side.
     #[command(flatten)]
     pub collect: CollectArgs,
+    /// Stack samples.
+    #[command(flatten)]
+    pub stacks: StackArgs,
     /// Record only: neither analyse nor report.
     #[arg(long)]
     pub no_report: bool,
@@ -65,6 +68,7 @@ pub fn run(args: &RunArgs, ui: &Ui) -> Result<ExitStatus> {
         output: args.output.clone(),
         duration: args.duration,
         calls_over: args.calls_over,
+        stack_rate: args.stacks.rate(),
         inject: false,
         no_cupti: args.no_cupti,
         wish: args.collect.wish(),

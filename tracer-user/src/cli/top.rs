@@ -51,6 +51,7 @@ pub fn run(args: &TopArgs, ui: &Ui) -> Result<ExitStatus> {
         output: Some(folder.0.clone()),
         duration: args.duration,
         calls_over: crate::record::CALLS_OVER,
+        stack_rate: crate::record::STACK_RATE,
         inject: !args.no_cupti,
         no_cupti: args.no_cupti,
         wish: crate::record::Wish::default(),

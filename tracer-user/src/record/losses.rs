@@ -33,6 +33,7 @@ const CLASSES: [(LossClass, &str, &str); LossClass::COUNT as usize] = [
         "ring.other",
         "the ring was full: stalls of memory, interrupts or retransmissions are missing",
     ),
+    (LossClass::RingSample, "ring.sample", "the ring was full: stack samples are missing"),
 ];
 
 /// Turns counters that only grow into intervals.
@@ -83,7 +84,13 @@ impl LossLedger {
         CLASSES
             .iter()
             .filter(|(class, ..)| {
-                !matches!(class, LossClass::IrqDepthReset | LossClass::IrqTooDeep | LossClass::RingObject)
+                !matches!(
+                    class,
+                    LossClass::IrqDepthReset
+                        | LossClass::IrqTooDeep
+                        | LossClass::RingObject
+                        | LossClass::RingSample
+                )
             })
             .map(|&(class, ..)| self.seen[class as usize])
             .sum()

@@ -23,8 +23,11 @@ pub mod procfs;
 pub mod rows;
 mod session;
 pub mod signals;
+mod stacks;
 pub mod syscall;
 pub mod tree;
 
 pub use error::RecordError;
-pub use session::{CALLS_OVER, Notice, Recorded, Request, Target, Windows, Wish, exit_code, record};
+pub use session::{
+    CALLS_OVER, Notice, Recorded, Request, STACK_RATE, Target, Windows, Wish, exit_code, record,
+};

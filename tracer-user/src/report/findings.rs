@@ -215,6 +215,14 @@ fn found(cause: &Cause, stage: &str, names: &Names, recording: &Recording) -> St
         let plural = if workers == 1 { "" } else { "s" };
         let _ = write!(found, "; {workers} loader worker{plural} seen on {} CPUs", recording.cpus);
     }
+    if let Some(function) = cause.functions.first() {
+        let share = percent(function.samples as i64, cause.samples as i64);
+        let _ =
+            write!(found, "; {share} of {} there were in {}", plural(cause.samples, "sample"), function.name);
+        if function.mostly != function.name {
+            let _ = write!(found, " (mostly {})", function.mostly);
+        }
+    }
     if is_prefix("host.runq", &cause.cause) {
         let holders = programs(cause);
         if !holders.is_empty() {

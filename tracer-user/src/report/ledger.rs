@@ -6,6 +6,7 @@ use std::hash::Hash;
 use super::model::{Cause, Share, Stage, Thread, ThreadShare};
 use super::names::Names;
 use super::wording;
+use crate::attribute::frame::function_of_label;
 use crate::event::Text;
 use crate::store::schema::{Gap, GapSegment};
 
@@ -66,7 +67,7 @@ impl LedgerTally {
         let key = Key {
             cause: segment.cause.clone(),
             stage: segment.stage.clone(),
-            object: segment.object.clone(),
+            object: grouped(&segment.cause, segment.object.as_ref()),
             thread: segment.pid.zip(segment.tid).map(|(pid, tid)| (pid.0, tid.0)),
         };
         let cell = self.cells.entry(key).or_default();
@@ -110,6 +111,8 @@ impl LedgerTally {
                     threads: threads
                         .map(|((pid, tid), ns)| ThreadShare { thread: names.thread(pid, tid), ns })
                         .collect(),
+                    samples: 0,
+                    functions: Vec::new(),
                 }
             })
             .collect();
@@ -168,6 +171,17 @@ impl LedgerTally {
         known.fold((0, 0), |(exact, inferred), (_, cell)| {
             (exact + cell.exact_ns, inferred + cell.ns - cell.exact_ns)
         })
+    }
+}
+
+/// Under which object a segment is counted: its own; of functions, whatever line they were in.
+fn grouped(cause: &str, object: Option<&Text>) -> Option<Text> {
+    match object {
+        Some(object) if cause == "host.cpu.user" => {
+            let function = function_of_label(object);
+            Some(if function == object.as_str() { object.clone() } else { function.into() })
+        }
+        _ => object.cloned(),
     }
 }
 

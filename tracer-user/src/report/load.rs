@@ -4,6 +4,7 @@ use super::cpu_time::CpuTally;
 use super::devices::DeviceTally;
 use super::disks::DiskTally;
 use super::findings;
+use super::functions::{self, FunctionTally};
 use super::gap_list::GapTally;
 use super::gil::GilTally;
 use super::ledger::LedgerTally;
@@ -14,7 +15,7 @@ use super::wording::is_prefix;
 use crate::store::StoreError;
 use crate::store::bundle::Bundle;
 use crate::store::meta::Meta;
-use crate::store::schema::{BlockIo, Gap, GapSegment, GpuOp, Loss, OffCpu, Process, Thread};
+use crate::store::schema::{BlockIo, Gap, GapSegment, GpuOp, Loss, OffCpu, Process, Sample, Thread};
 
 /// How many threads, files and peers a report names.
 const MOST_NAMED: usize = 100;
@@ -22,7 +23,7 @@ const MOST_NAMED: usize = 100;
 /// The number of rows that [`report`] will read, for a progress bar.
 #[must_use]
 pub fn rows_to_read(meta: &Meta) -> u64 {
-    ["gaps", "gap_segments", "gpu_ops", "block_io", "off_cpu", "losses"]
+    ["gaps", "gap_segments", "gpu_ops", "block_io", "samples", "off_cpu", "losses"]
         .iter()
         .filter_map(|table| meta.rows.get(*table))
         .sum()
@@ -41,6 +42,7 @@ pub fn report(bundle: &Bundle, progress: &dyn Fn(u64)) -> Result<Report, StoreEr
     let (mut devices, mut ledger, mut gaps, mut disks) =
         (DeviceTally::default(), LedgerTally::default(), GapTally::default(), DiskTally::default());
     let mut gil = GilTally::default();
+    let mut functions = FunctionTally::default();
     each::<Gap>(bundle, progress, |gap| {
         devices.gap(&gap);
         ledger.gap(&gap);
@@ -51,7 +53,10 @@ pub fn report(bundle: &Bundle, progress: &dyn Fn(u64)) -> Result<Report, StoreEr
         gil.segment(&segment);
         gaps.segment(&segment);
         disks.segment(&segment);
+        functions.segment(&segment);
     })?;
+    functions.segments_end();
+    each::<Sample>(bundle, progress, |sample| functions.sample(&sample))?;
     each::<GpuOp>(bundle, progress, |op| {
         last_event = last_event.max(op.end_ns.0);
         devices.op(&op);
@@ -70,7 +75,10 @@ pub fn report(bundle: &Bundle, progress: &dyn Fn(u64)) -> Result<Report, StoreEr
 
     let recording = recording(bundle, ended);
     let (devices, totals) = devices.finish(&meta.gpus, (meta.started_ns, ended));
-    let causes = ledger.causes(&names);
+    let mut causes = ledger.causes(&names);
+    if let Some(cause) = causes.iter_mut().find(|cause| cause.cause == functions::CAUSE) {
+        (cause.samples, cause.functions) = functions.finish();
+    }
     let (worst_gaps, enablers) = gaps.finish(&names);
     let (disks, block_devices) = disks.finish();
     let gil = gil.finish(&names);

@@ -12,6 +12,7 @@ mod disks;
 pub mod escape;
 pub mod explain;
 pub mod findings;
+mod functions;
 mod gap_list;
 mod gil;
 mod histogram;

@@ -173,6 +173,21 @@ pub struct Cause {
     pub object_count: u64,
     /// By thread at the end of the chain, the largest first, at most [`super::ledger::MOST_OBJECTS`].
     pub threads: Vec<ThreadShare>,
+    /// `host.cpu.user`: stack samples that fell into its time.
+    pub samples: u64,
+    /// The functions that they were in, the most frequent first, at most [`super::ledger::MOST_OBJECTS`].
+    pub functions: Vec<FunctionShare>,
+}
+
+/// A function's part of the samples in a cause's time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FunctionShare {
+    /// `train.py: decode`, `libjpeg: jpeg_idct_islow`.
+    pub name: String,
+    /// Samples in it.
+    pub samples: u64,
+    /// Where in it most of them were: `train.py:61 decode, in libz: inflate`.
+    pub mostly: String,
 }
 
 /// A part of a sum.

@@ -17,5 +17,6 @@ mod ownership;
 mod pressure;
 mod quota;
 mod refusals;
+mod stacks;
 mod timeline;
 mod top;

@@ -11,8 +11,9 @@ use gtrace::event::{
 };
 use gtrace::store::meta::{GpuInfo, Meta};
 use gtrace::store::schema::{
-    BlockIo, ClockSample, Collective, CudaApi, CudaOverhead, CudaSync, Evidence, Gap, GapSegment, GpuOp, Hop,
-    Interrupt, Loss, Marker, MemoryStall, OffCpu, Process, Retransmit, Syscall, SyscallCount, Thread,
+    BlockIo, ClockSample, Collective, CudaApi, CudaOverhead, CudaSync, Evidence, Frame, Gap, GapSegment,
+    GpuOp, Hop, Interrupt, Loss, Marker, MemoryStall, OffCpu, Process, Retransmit, Sample, Syscall,
+    SyscallCount, Thread,
 };
 use gtrace::store::{Bundle, BundleWriter};
 
@@ -54,6 +55,7 @@ pub fn write(dir: &Path) -> Bundle {
     who(&mut writer);
     gpu(&mut writer);
     host(&mut writer);
+    stacks(&mut writer);
     imported(&mut writer);
     analysis(&mut writer);
     writer.finish(meta).unwrap();
@@ -212,6 +214,36 @@ fn imported(writer: &mut BundleWriter) {
         bytes: Some(4096),
         start_ns: at(10),
         end_ns: at(20),
+    });
+}
+
+fn stacks(writer: &mut BundleWriter) {
+    writer.push(Sample {
+        id: RowId(1),
+        pid: Pid(200),
+        tid: Tid(200),
+        time_ns: at(315),
+        cpu: 1,
+        mode: "user".into(),
+        frames: vec![
+            Frame {
+                kind: "native".into(),
+                function: text("jpeg_idct_islow"),
+                file: None,
+                line: None,
+                module: text("libjpeg.so.62.3.0"),
+                address: None,
+            },
+            Frame {
+                kind: "python".into(),
+                function: text("decode"),
+                file: text("/srv/train.py"),
+                line: Some(118),
+                module: None,
+                address: None,
+            },
+        ],
+        incomplete: false,
     });
 }
 

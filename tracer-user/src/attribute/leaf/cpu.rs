@@ -2,11 +2,12 @@
 
 use super::wait::{cause_of_call, purpose};
 use crate::attribute::cause::Cause;
+use crate::attribute::frame::Place;
 use crate::attribute::names::Name;
 use crate::attribute::path::{EvidenceTable, HopState};
 use crate::attribute::segment::Leaf;
 use crate::attribute::system_call::SystemCall;
-use crate::attribute::timeline::{TakenBy, ThreadIndex, Timeline};
+use crate::attribute::timeline::{TakenBy, ThreadIndex, Timeline, sample};
 use crate::attribute::walk::{Chain, Walker};
 use crate::event::Interval;
 
@@ -120,9 +121,18 @@ fn in_kernel_thread(walker: &mut Walker, thread: ThreadIndex, time: Interval, ch
 }
 
 fn in_user_code(walker: &mut Walker, thread: ThreadIndex, time: Interval, chain: Chain) {
-    let object = program(walker.timeline, thread);
-    let leaf = Leaf::thread(walker.timeline, thread, HopState::Running, Cause::HostCpuUser);
-    walker.emit(time, chain, Leaf { object, ..leaf });
+    let timeline = walker.timeline;
+    let leaf = Leaf::thread(timeline, thread, HopState::Running, Cause::HostCpuUser);
+    let Some((sample, rows)) = sample::most(timeline.samples_in(thread, time)) else {
+        let object = program(timeline, thread);
+        return walker.emit(time, chain, Leaf { object, ..leaf });
+    };
+    let get = |name| walker.names.get(name);
+    let line = (sample.line > 0).then_some(sample.line);
+    let label = Place::label(get(sample.file), get(sample.function), line, get(sample.inside));
+    let rows = rows.map(|row| row.map(|row| (EvidenceTable::Samples, row.0)));
+    let object = walker.names.str(&label);
+    walker.emit(time, chain, leaf.on(object).resting_on(rows[0]).resting_on(rows[1]));
 }
 
 /// The program of a thread's process, or the thread's own name.

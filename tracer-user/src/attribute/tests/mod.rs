@@ -6,6 +6,7 @@ mod host;
 mod lost;
 mod properties;
 mod roles;
+mod samples;
 mod scene;
 mod storage;
 mod taken;

@@ -9,8 +9,8 @@ use crate::event::{
     ContextId, CorrelationId, DeviceId, DurationNs, MonoNs, OpId, Pid, RequestId, RowId, StreamId, Text, Tid,
 };
 use crate::store::schema::{
-    BlockIo, CudaApi, CudaOverhead, CudaSync, GapSegment, GpuOp, Interrupt, Loss, MemoryStall, OffCpu,
-    Process, Retransmit, Syscall, Thread,
+    BlockIo, CudaApi, CudaOverhead, CudaSync, Frame, GapSegment, GpuOp, Interrupt, Loss, MemoryStall, OffCpu,
+    Process, Retransmit, Sample, Syscall, Thread,
 };
 
 /// The GPU process and its main thread.
@@ -36,6 +36,7 @@ pub struct Scene {
     pub memory_stalls: Vec<MemoryStall>,
     pub interrupts: Vec<Interrupt>,
     pub retransmits: Vec<Retransmit>,
+    pub samples: Vec<Sample>,
     pub threads: Vec<Thread>,
     pub processes: Vec<Process>,
     pub losses: Vec<Loss>,
@@ -283,6 +284,33 @@ impl Scene {
         self.retransmits.push(Retransmit { time_ns: us(time), connection: connection.into() });
     }
 
+    /// A sample in a Python function, which was in a native one where `inside` names one.
+    pub fn sample(&mut self, (pid, tid): (i32, i32), at: i64, (function, line): (&str, i32), inside: &str) {
+        let frame = |kind: &str| Frame {
+            kind: kind.into(),
+            function: Some(if kind == "python" { function.into() } else { inside.into() }),
+            file: (kind == "python").then(|| "/srv/train.py".into()),
+            line: (kind == "python").then_some(line),
+            module: (kind == "native").then(|| "libz.so.1".into()),
+            address: None,
+        };
+        let mut frames = vec![frame("python")];
+        if !inside.is_empty() {
+            frames.insert(0, frame("native"));
+        }
+        let id = RowId(self.id());
+        self.samples.push(Sample {
+            id,
+            pid: Pid(pid),
+            tid: Tid(tid),
+            time_ns: us(at),
+            cpu: 0,
+            mode: "user".into(),
+            frames,
+            incomplete: false,
+        });
+    }
+
     pub fn loss(&mut self, source: &str, start: i64, end: i64) -> &mut Loss {
         self.losses.push(Loss {
             source: source.into(),
@@ -321,6 +349,7 @@ impl Scene {
         self.memory_stalls.iter().for_each(|row| builder.memory_stall(row));
         self.interrupts.iter().for_each(|row| builder.interrupt(row));
         self.retransmits.iter().for_each(|row| builder.retransmit(row));
+        self.samples.iter().for_each(|row| builder.sample(row));
         self.losses.iter().for_each(|row| builder.loss(row));
         builder.finish()
     }

@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use super::op::copy_kind;
 use super::{
     ApiCall, Call, CopyKind, LossKind, Lost, Marker, MarkerKind, NO_INDEX, Nested, OffCpu, OffState, Op,
-    OpClass, ProcessRow, Request, Requests, Sync, Taken, TakenBy, ThreadIndex, ThreadKind, ThreadRows,
-    Timeline, Waker, is_collective,
+    OpClass, ProcessRow, Request, Requests, Sample, Sync, Taken, TakenBy, ThreadIndex, ThreadKind,
+    ThreadRows, Timeline, Waker, is_collective,
 };
 use crate::attribute::cuda_call::CudaCall;
+use crate::attribute::frame;
 use crate::attribute::names::Name;
 use crate::attribute::system_call::SystemCall;
 use crate::attribute::wait;
@@ -43,6 +44,7 @@ pub struct TimelineBuilder {
     api: Vec<(ThreadKey, ApiCall)>,
     markers: Vec<(ThreadKey, Marker)>,
     taken: Vec<(ThreadKey, Taken)>,
+    samples: Vec<(ThreadKey, Sample)>,
     requests: Vec<Request>,
     latest: MonoNs,
     ended: bool,
@@ -174,6 +176,23 @@ impl TimelineBuilder {
                 kind: MarkerKind::of(&row.domain, &row.name),
                 thread: ThreadIndex(NO_INDEX),
                 parent: NO_INDEX,
+            },
+        ));
+    }
+
+    /// Adds a stack sample. One that names nothing is left out.
+    pub fn sample(&mut self, row: &schema::Sample) {
+        let Some(place) = frame::place(&row.frames) else { return };
+        let names = &mut self.timeline.names;
+        self.samples.push((
+            (row.pid, row.tid),
+            Sample {
+                id: row.id,
+                time: checked(row.time_ns),
+                file: names.str(&place.file),
+                function: names.str(&place.function),
+                line: place.line.unwrap_or(0),
+                inside: names.str(&place.inside),
             },
         ));
     }
@@ -396,7 +415,8 @@ impl TimelineBuilder {
         }
         let calls = self.syscalls.iter().map(|row| row.0).chain(self.api.iter().map(|row| row.0));
         let calls = calls.chain(self.taken.iter().map(|row| row.0));
-        for key in calls.chain(self.markers.iter().map(|row| row.0)) {
+        let others = self.markers.iter().map(|row| row.0).chain(self.samples.iter().map(|row| row.0));
+        for key in calls.chain(others) {
             self.threads.entry(key).or_insert_with(|| new_thread(key.0, key.1));
         }
         self.off_cpu.sort_unstable_by_key(|(key, row)| (*key, row.off, row.on, row.id));
@@ -418,9 +438,10 @@ impl TimelineBuilder {
             }
             same && next.time.is_empty()
         });
+        self.samples.sort_unstable_by_key(|(key, row)| (*key, row.time, row.id));
         let timeline = &mut self.timeline;
         timeline.threads = std::mem::take(&mut self.threads).into_values().collect();
-        let (mut off, mut call, mut api, mut marker, mut taken) = (0, 0, 0, 0, 0);
+        let (mut off, mut call, mut api, mut marker, mut taken, mut sample) = (0, 0, 0, 0, 0, 0);
         for (index, thread) in timeline.threads.iter_mut().enumerate() {
             let key = (thread.pid, thread.tid);
             thread.off_cpu = take_range(&self.off_cpu, &mut off, key);
@@ -428,6 +449,7 @@ impl TimelineBuilder {
             thread.api = take_range(&self.api, &mut api, key);
             thread.markers = take_range(&self.markers, &mut marker, key);
             thread.taken = take_range(&self.taken, &mut taken, key);
+            thread.samples = take_range(&self.samples, &mut sample, key);
             for (_, row) in &mut self.markers[thread.markers.clone()] {
                 row.thread = ThreadIndex(index as u32);
             }
@@ -448,6 +470,7 @@ impl TimelineBuilder {
         timeline.syscalls = std::mem::take(&mut self.syscalls).into_iter().map(|(_, row)| row).collect();
         timeline.api = std::mem::take(&mut self.api).into_iter().map(|(_, row)| row).collect();
         timeline.taken = std::mem::take(&mut self.taken).into_iter().map(|(_, row)| row).collect();
+        timeline.samples = std::mem::take(&mut self.samples).into_iter().map(|(_, row)| row).collect();
         timeline.markers = std::mem::take(&mut self.markers).into_iter().map(|(_, row)| row).collect();
         for index in 0..timeline.off_cpu.len() {
             let row = &timeline.off_cpu[index];
@@ -461,7 +484,7 @@ impl TimelineBuilder {
 /// the nesting of interrupts was put right, the edge of one wake-up may lack what it delivered, which then reads unknown
 /// by itself.
 fn hides_causes(source: &str) -> bool {
-    !matches!(source, "syscall_counts" | "ring.object" | "irq_reset" | "irq_depth")
+    !matches!(source, "syscall_counts" | "ring.object" | "ring.sample" | "irq_reset" | "irq_depth")
 }
 
 fn new_thread(pid: Pid, tid: Tid) -> ThreadRows {
@@ -478,6 +501,7 @@ fn new_thread(pid: Pid, tid: Tid) -> ThreadRows {
         api: 0..0,
         markers: 0..0,
         taken: 0..0,
+        samples: 0..0,
     }
 }
 

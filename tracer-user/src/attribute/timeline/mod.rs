@@ -5,6 +5,7 @@ mod build;
 mod op;
 mod requests;
 mod row;
+pub mod sample;
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,6 +16,8 @@ pub use row::{
     ApiCall, Call, LossKind, Lost, Marker, MarkerKind, NO_INDEX, Nested, OffCpu, OffState, ProcessRow,
     Request, Sync, Taken, TakenBy, ThreadIndex, ThreadKind, ThreadRows, Waker,
 };
+
+pub use sample::Sample;
 
 use super::names::{Name, Names};
 use super::wake_edge::is_tool_name;
@@ -51,6 +54,8 @@ pub struct Timeline {
     pub api: Vec<ApiCall>,
     /// Marked ranges by thread and time, a range before those nested in it.
     pub markers: Vec<Marker>,
+    /// Stack samples by thread and time.
+    pub samples: Vec<Sample>,
     /// The recording is another tool's: what a thread did between its calls and ranges is not known.
     pub imported: bool,
     /// Synchronisations by process and correlation.
@@ -180,6 +185,15 @@ impl Timeline {
     #[must_use]
     pub fn marker_before(&self, thread: ThreadIndex, moment: MonoNs) -> (Option<usize>, MonoNs) {
         innermost_before(&self.markers, self.thread(thread).markers.clone(), moment)
+    }
+
+    /// The stack samples of `thread` in `time`.
+    #[must_use]
+    pub fn samples_in(&self, thread: ThreadIndex, time: Interval) -> &[Sample] {
+        let samples = &self.samples[self.thread(thread).samples.clone()];
+        let first = samples.partition_point(|sample| sample.time < time.start);
+        let end = samples.partition_point(|sample| sample.time < time.end);
+        samples.get(first..end).unwrap_or_default()
     }
 
     /// The outermost CUDA call around `call`, itself if there is none.

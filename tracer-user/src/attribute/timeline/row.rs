@@ -361,6 +361,8 @@ pub struct ThreadRows {
     pub markers: std::ops::Range<usize>,
     /// What was taken from it.
     pub taken: std::ops::Range<usize>,
+    /// Its stack samples.
+    pub samples: std::ops::Range<usize>,
 }
 
 /// A process.

@@ -11,6 +11,7 @@ use clap::Args;
 
 use super::collect::CollectArgs;
 use super::explain::{self, ExplainArgs};
+use super::recording::StackArgs;
 use super::report::open;
 use super::run::{self, RunArgs};
 use super::{ExitStatus, Failure, OrFail as _, Result, Ui, parse_duration};
@@ -75,6 +76,7 @@ pub fn run(args: &DemoArgs, ui: &Ui) -> Result<ExitStatus> {
         calls_over: CALLS_OVER,
         no_cupti: false,
         collect: CollectArgs::default(),
+        stacks: StackArgs::default(),
         no_report: false,
         command: training.command_line(args.duration),
     };

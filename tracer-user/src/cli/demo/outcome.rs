@@ -93,7 +93,10 @@ fn who(cause: &Cause) -> String {
     if let Some(share) = cause.threads.first() {
         parts.push(text::thread(&share.thread));
     }
-    if let Some(share) = cause.objects.first() {
+    if let Some(function) = cause.functions.first() {
+        let share = function.samples as f64 / cause.samples.max(1) as f64 * 100.0;
+        parts.push(format!("{}, {share:.0} % of {} samples", text::shown(&function.name), cause.samples));
+    } else if let Some(share) = cause.objects.first() {
         let others = match cause.object_count {
             0 | 1 => String::new(),
             count => format!(" and {} more", count - 1),

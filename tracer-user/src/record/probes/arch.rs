@@ -29,6 +29,44 @@ pub const COMPAT_WORD: &str = "thread_info.flags";
 #[cfg(target_arch = "aarch64")]
 pub const COMPAT_MASK: u32 = 1 << 22;
 
+/// The thread pointer of a task that is not running in user mode, by a path through `task_struct`.
+#[cfg(target_arch = "x86_64")]
+pub const THREAD_POINTER: &str = "thread.fsbase";
+/// The same.
+#[cfg(target_arch = "aarch64")]
+pub const THREAD_POINTER: &str = "thread.uw.tp_value";
+
+/// The instruction pointer's member in `pt_regs`.
+#[cfg(target_arch = "x86_64")]
+pub const INSTRUCTION_POINTER: &str = "ip";
+/// The same.
+#[cfg(target_arch = "aarch64")]
+pub const INSTRUCTION_POINTER: &str = "pc";
+
+/// Where in `pt_regs` the frame pointer is.
+#[cfg(target_arch = "x86_64")]
+pub fn frame_pointer(btf: &Btf) -> Option<u32> {
+    btf.member_offset("pt_regs", "bp")
+}
+
+/// Where in `pt_regs` the link register is: x86 has none.
+#[cfg(target_arch = "x86_64")]
+pub fn link_register(_btf: &Btf) -> Option<u32> {
+    None
+}
+
+/// Where in `pt_regs` the frame pointer is: `x29`.
+#[cfg(target_arch = "aarch64")]
+pub fn frame_pointer(btf: &Btf) -> Option<u32> {
+    Some(btf.member_offset("pt_regs", "regs")? + 29 * 8)
+}
+
+/// Where in `pt_regs` the link register is: `x30`.
+#[cfg(target_arch = "aarch64")]
+pub fn link_register(btf: &Btf) -> Option<u32> {
+    Some(btf.member_offset("pt_regs", "regs")? + 30 * 8)
+}
+
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 compile_error!("recording is written for x86-64 and arm64: add this architecture to `record/probes/arch.rs`");
 

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use aya::maps::Stack;
+use aya::programs::perf_event::PerfEventLinkId;
 use aya::programs::raw_trace_point::RawTracePointLinkId;
 use aya::programs::{ProgramError, RawTracePoint};
 use aya::{Ebpf, EbpfLoader, VerifierLogLevel};
@@ -16,9 +17,10 @@ use super::features;
 use super::maps::{PodConfig, PodOffsets};
 use super::offsets;
 use super::programs::{OLDEST, PROGRAMS, ProgramSpec};
+use super::sampler;
 use super::session::{self, Probes};
-use crate::record::CALLS_OVER;
 use crate::record::rows::addresses_of;
+use crate::record::{CALLS_OVER, STACK_RATE};
 use crate::store::meta::ProbeStatus;
 
 include!(concat!(env!("OUT_DIR"), "/bpf_object.rs"));
@@ -41,6 +43,8 @@ pub struct LoadConfig {
     pub ring_bytes: u32,
     /// Threads kept at once.
     pub max_threads: u32,
+    /// Stack samples a second on each CPU; 0: none.
+    pub stack_rate: u32,
 }
 
 impl Default for LoadConfig {
@@ -50,6 +54,7 @@ impl Default for LoadConfig {
             kernel_threads: true,
             ring_bytes: 64 << 20,
             max_threads: DEFAULT_THREADS,
+            stack_rate: 0,
         }
     }
 }
@@ -59,7 +64,8 @@ impl Default for LoadConfig {
 /// # Errors
 /// As [`Probes::load`].
 pub fn probe_check() -> Result<Vec<ProbeStatus>, ProbeError> {
-    let config = LoadConfig { ring_bytes: 1 << 16, max_threads: 64, ..LoadConfig::default() };
+    let config =
+        LoadConfig { ring_bytes: 1 << 16, max_threads: 64, stack_rate: STACK_RATE, ..LoadConfig::default() };
     Ok(Probes::load(&config)?.statuses().to_vec())
 }
 
@@ -67,6 +73,7 @@ pub fn probe_check() -> Result<Vec<ProbeStatus>, ProbeError> {
 pub(super) struct Loaded {
     pub ebpf: Ebpf,
     pub links: BTreeMap<&'static str, RawTracePointLinkId>,
+    pub clock: Vec<PerfEventLinkId>,
     pub statuses: Vec<ProbeStatus>,
     pub pid_limit: u32,
 }
@@ -108,6 +115,7 @@ pub(super) fn load(config: &LoadConfig) -> Result<Loaded, ProbeError> {
         .override_global("CONFIG", &constants, true)
         .override_global("SYSCALL_CLASSES", classes.as_slice(), true)
         .map_max_entries("EVENTS", config.ring_bytes)
+        .map_max_entries("STACKS", stack_ring_bytes(config.stack_rate))
         .map_max_entries("PROCESSES", pid_limit.div_ceil(8))
         .map_max_entries("SLOTS", pid_limit.div_ceil(4))
         .map_max_entries("FREE_SLOTS", max_threads)
@@ -142,7 +150,13 @@ pub(super) fn load(config: &LoadConfig) -> Result<Loaded, ProbeError> {
         }
     }
     statuses.extend(features::statuses(&offsets.0, &constants.0));
-    Ok(Loaded { ebpf, links, statuses, pid_limit })
+    let mut clock = Vec::new();
+    if config.stack_rate > 0 {
+        let (links, status) = sampler::start(&mut ebpf, config.stack_rate);
+        clock = links;
+        statuses.push(status);
+    }
+    Ok(Loaded { ebpf, links, clock, statuses, pid_limit })
 }
 
 /// The slots that the programs give to threads. Before the first program is attached: it would find none.
@@ -203,7 +217,7 @@ fn is_for_this_kernel(spec: &ProgramSpec, btf: &Btf) -> bool {
 }
 
 /// The kernel's reason in one line: of a verifier's log, its last lines are what matters.
-fn explain(error: &ProgramError) -> String {
+pub(super) fn explain(error: &ProgramError) -> String {
     let mut text = error.to_string();
     if let ProgramError::LoadError { io_error, verifier_log } = error {
         let log = verifier_log.to_string();
@@ -241,6 +255,17 @@ fn possible_cpus() -> u32 {
         .ok()
         .and_then(|text| text.trim().rsplit(['-', ',']).next()?.parse::<u32>().ok())
         .map_or(1, |last| last.saturating_add(1))
+}
+
+/// Room for the samples of about a second of every CPU, each with 9 kB of stack, within bounds.
+fn stack_ring_bytes(rate: u32) -> u32 {
+    const SAMPLE: usize = 10 << 10;
+    if rate == 0 {
+        return 1 << 12;
+    }
+    let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let wanted = (cpus * rate as usize * SAMPLE).clamp(2 << 20, 32 << 20);
+    wanted.next_power_of_two() as u32
 }
 
 fn pid_limit() -> u32 {

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use aya::Pod;
 use aya::maps::{Map, MapData};
-use tracer_abi::kernel::{CountCache, CountKey, CountValue, KernelConfig, Offsets, ThreadState};
+use tracer_abi::kernel::{
+    CountCache, CountKey, CountValue, KernelConfig, Offsets, PythonProcess, ThreadState,
+};
 
 use super::error::ProbeError;
 
@@ -31,6 +33,8 @@ pod! {
     PodConfig(KernelConfig),
     /// [`Offsets`] as a constant of the programs.
     PodOffsets(Offsets),
+    /// [`PythonProcess`] in a map.
+    PodPythonProcess(PythonProcess),
     /// [`ThreadState`] in a map.
     PodThreadState(ThreadState),
 }

@@ -35,6 +35,7 @@ mod programs;
 mod raw;
 mod recursion;
 mod rings;
+mod sampler;
 mod session;
 
 pub use cuda_watch::{Counted, CudaCalls, CudaWatch};
@@ -45,4 +46,5 @@ pub use page::kernels_markdown;
 pub use programs::OLDEST;
 pub use raw::RawRecord;
 pub use rings::RingAnnouncements;
+pub use sampler::StackSource;
 pub use session::Probes;

@@ -42,6 +42,11 @@ pub fn resolve(btf: &Btf) -> Result<Offsets, MissingField> {
         task_worker_private: want("task_struct", "worker_private"),
         kthread_data: want("kthread", "data"),
         worker_current_func: want("worker", "current_func"),
+        task_mm: want("task_struct", "mm"),
+        task_thread_pointer: want("task_struct", arch::THREAD_POINTER),
+        task_thread_pid: want("task_struct", "thread_pid"),
+        pid_level: want("pid", "level"),
+        pid_numbers: want("pid", "numbers"),
         task_compat_word: want("task_struct", arch::COMPAT_WORD),
         task_compat_mask: arch::COMPAT_MASK,
         signal_live: need("signal_struct", "live")?,
@@ -99,5 +104,9 @@ pub fn resolve(btf: &Btf) -> Result<Offsets, MissingField> {
         irqaction_name: want("irqaction", "name"),
         regs_window,
         regs_index,
+        regs_ip: want("pt_regs", arch::INSTRUCTION_POINTER),
+        regs_sp: want("pt_regs", "sp"),
+        regs_fp: arch::frame_pointer(btf).unwrap_or(Offsets::ABSENT),
+        regs_lr: arch::link_register(btf).unwrap_or(Offsets::ABSENT),
     })
 }

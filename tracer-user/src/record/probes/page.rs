@@ -47,6 +47,12 @@ pub fn kernels_markdown() -> String {
             feature.name, feature.reads
         );
     }
+    page.push_str(
+        "\n## Clock\n\n\
+         | probe | since | what it is | without it |\n|---|---|---|---|\n\
+         | `cpu_clock` | 5.15 | a software event on each CPU (`PERF_COUNT_SW_CPU_CLOCK`); the helper `bpf_task_pt_regs` | \
+         no stack samples: `host.cpu.user` names the program, not the function |\n",
+    );
     page
 }
 

@@ -5,6 +5,7 @@ use std::os::fd::AsFd;
 
 use aya::Ebpf;
 use aya::maps::{Array, HashMap, Map, MapData, PerCpuArray, RingBuf};
+use aya::programs::perf_event::PerfEventLinkId;
 use aya::programs::raw_trace_point::RawTracePointLinkId;
 use tracer_abi::kernel::{CountKey, CountValue, LossClass, ThreadState};
 
@@ -18,6 +19,7 @@ use super::maps::{PodCountCache, PodCountKey, PodCountValue, PodThreadState, Sha
 use super::raw::RawRecord;
 use super::recursion;
 use super::rings::RingAnnouncements;
+use super::sampler::{self, StackSource};
 use crate::event::{MonoNs, Pid};
 use crate::record::inject::{Calls, Client, Cupti, Driver};
 use crate::store::meta::ProbeStatus;
@@ -31,6 +33,7 @@ const MEMBER: u8 = 1;
 pub struct Probes {
     ebpf: Ebpf,
     links: BTreeMap<&'static str, RawTracePointLinkId>,
+    clock: Vec<PerfEventLinkId>,
     statuses: Vec<ProbeStatus>,
     ring: RingBuf<MapData>,
     life: LifeRing,
@@ -55,7 +58,7 @@ impl Probes {
     /// This build has no eBPF object, root is missing, the kernel has no type information, or it refuses an essential
     /// program. A program that is not essential and fails is in [`Self::statuses`] instead.
     pub fn load(config: &LoadConfig) -> Result<Self, ProbeError> {
-        let Loaded { mut ebpf, links, statuses, pid_limit } = load::load(config)?;
+        let Loaded { mut ebpf, links, clock, statuses, pid_limit } = load::load(config)?;
         let processes = {
             let map = ebpf.map("PROCESSES").ok_or_else(|| missing("PROCESSES"))?;
             SharedBytes::map(array_data(map, "PROCESSES")?, "PROCESSES", pid_limit.div_ceil(8) as usize * 8)?
@@ -73,6 +76,7 @@ impl Probes {
             processes,
             ebpf,
             links,
+            clock,
             statuses,
             malformed: 0,
             cupti: CuptiWatch::default(),
@@ -89,6 +93,11 @@ impl Probes {
     #[must_use]
     pub fn statuses(&self) -> &[ProbeStatus] {
         &self.statuses
+    }
+
+    /// The stack samples. `None` if the clock does not run, or they were handed out before.
+    pub fn take_stacks(&mut self) -> Option<StackSource> {
+        if self.clock.is_empty() { None } else { StackSource::new(&mut self.ebpf) }
     }
 
     /// Records this process and, from now on, all that it forks. `tgid` is as the initial pid namespace sees it.
@@ -280,6 +289,7 @@ impl Probes {
 
     /// Detaches every program: nothing is recorded from now on. What is in the ring and the maps can still be read.
     pub fn stop(&mut self) {
+        sampler::stop(&mut self.ebpf, std::mem::take(&mut self.clock));
         for (program, link) in std::mem::take(&mut self.links) {
             load::detach(&mut self.ebpf, program, link);
         }
@@ -319,7 +329,7 @@ fn add(sum: &mut CountValue, value: &CountValue) {
     sum.errors += value.errors;
 }
 
-fn take<M: TryFrom<Map>>(ebpf: &mut Ebpf, name: &'static str) -> Result<M, ProbeError> {
+pub(super) fn take<M: TryFrom<Map>>(ebpf: &mut Ebpf, name: &'static str) -> Result<M, ProbeError> {
     let map = ebpf.take_map(name).ok_or_else(|| missing(name))?;
     M::try_from(map).map_err(|_| ProbeError::Mismatch(format!("the map {name} has another type")))
 }

@@ -18,6 +18,7 @@ use crate::record::probes::{Probes, RawRecord};
 use crate::record::procfs;
 use crate::record::rows::syscall_count_row;
 use crate::record::signals::{ProcessHandle, Signals, wait};
+use crate::record::stacks::Stacks;
 use crate::store::BundleWriter;
 use crate::store::schema::{Loss, Process, Thread};
 
@@ -41,6 +42,7 @@ const SNAPSHOT_NS: i64 = 5 * SECOND_NS;
 pub struct Session {
     probes: Probes,
     assembler: Assembler,
+    stacks: Stacks,
     writer: BundleWriter,
     gpu: GpuLink,
     ledger: LossLedger,
@@ -70,6 +72,8 @@ pub struct Parts {
     pub probes: Probes,
     /// With the tree as it was found.
     pub assembler: Assembler,
+    /// The stack samples.
+    pub stacks: Stacks,
     /// The bundle.
     pub writer: BundleWriter,
     /// The GPU side.
@@ -90,6 +94,7 @@ impl Session {
         Self {
             probes: parts.probes,
             assembler: parts.assembler,
+            stacks: parts.stacks,
             writer: parts.writer,
             gpu: parts.gpu,
             ledger: LossLedger::new(started),
@@ -118,6 +123,8 @@ impl Session {
             let woken = wait(&self.signals, Some(&self.handle), self.interval.min(left));
             let taken = self.drain();
             self.adapt(taken);
+            let writer = &mut self.writer;
+            self.stacks.take(&mut |samples| writer.append(samples));
             self.gpu.drain(self.assembler.tree_mut(), &mut self.writer, notify);
             let calls = self.assembler.take_cuda_calls();
             self.gpu.take_calls(&calls, self.assembler.tree_mut(), &mut self.writer);
@@ -266,6 +273,8 @@ impl Session {
         self.drain();
         self.assembler.end_at(ended);
         self.probes.stop();
+        let writer = &mut self.writer;
+        self.stacks.finish(&mut |samples| writer.append(samples));
         while self.drain() >= BATCH {}
         let states = self.probes.threads().unwrap_or_default();
         self.assembler.finish(&states, ended, &mut self.writer);
@@ -285,6 +294,7 @@ impl Session {
         ending.clone_into(&mut meta.ended);
         meta.recorder_cpu_ns = clocks::own_cpu_ns() - self.cpu_before;
         meta.losses.insert("probe.recursion".to_owned(), misses);
+        meta.losses.insert("samples".to_owned(), self.stacks.lost());
         self.gpu.describe(self.child.is_some(), &mut meta);
         let events = self.assembler.events() + self.gpu.rows();
         let lost = self.ledger.lost_events() + misses + self.malformed;

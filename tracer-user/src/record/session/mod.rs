@@ -29,6 +29,7 @@ use super::preflight;
 use super::priority;
 use super::probes::{LoadConfig, ProbeError, Probes};
 use super::signals::{ProcessHandle, Signals, wait};
+use super::stacks::Stacks;
 use super::tree::{Follow, SnapshotError, Tree, attach_to};
 use crate::event::{MonoNs, Pid, Text, Tid};
 use crate::store::schema::Loss;
@@ -54,6 +55,10 @@ pub enum Target {
 /// System calls that neither block nor last this long are counted, not written one by one, unless told otherwise.
 pub const CALLS_OVER: Duration = Duration::from_micros(10);
 
+/// Stack samples a second on each CPU, unless told otherwise. A prime, so that it does not run in step with programs that do
+/// something every so many milliseconds.
+pub const STACK_RATE: u32 = 199;
+
 /// How to record it.
 #[derive(Clone, Debug)]
 pub struct Request {
@@ -65,6 +70,8 @@ pub struct Request {
     pub duration: Option<Duration>,
     /// System calls that neither block nor last this long are counted, not written one by one.
     pub calls_over: Duration,
+    /// Stack samples a second on each CPU; 0: none.
+    pub stack_rate: u32,
     /// Bring the shim into processes that run already.
     pub inject: bool,
     /// Make the GPU side of the driver's calls alone.
@@ -159,8 +166,11 @@ pub fn record(request: &Request, notify: &mut dyn FnMut(Notice)) -> Result<Recor
     let handle = ProcessHandle::open(root)?;
     let mut probes = Probes::load(&LoadConfig {
         fast_syscall_ns: u64::try_from(request.calls_over.as_nanos()).unwrap_or(u64::MAX),
+        stack_rate: request.stack_rate,
         ..LoadConfig::default()
     })?;
+    // Before a process is tracked: its first samples have Python frames only once the kernel was told of its interpreter.
+    let stacks = Stacks::begin(probes.take_stacks());
     let started = clocks::monotonic();
     let clock = clocks::sample_realtime();
     let mut tree = Tree::new(started);
@@ -227,8 +237,10 @@ pub fn record(request: &Request, notify: &mut dyn FnMut(Notice)) -> Result<Recor
     let ready = clocks::monotonic();
     let deadline = request.duration.map(|duration| MonoNs(ready.0 + duration.as_nanos() as i64));
     let assembler = Assembler::new(started, tree);
-    let mut session =
-        Session::new(Parts { probes, assembler, writer, gpu, signals, handle, child, quotas }, started);
+    let mut session = Session::new(
+        Parts { probes, assembler, stacks, writer, gpu, signals, handle, child, quotas },
+        started,
+    );
     let ending = session.run(deadline, notify);
     notify(Notice::Ending(ending));
     session.finish(ending, output, notify)

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use crate::event::{Interval, MonoNs};
 use crate::store::schema::{
     BlockIo, CudaApi, CudaOverhead, CudaSync, GapSegment, GpuOp, Interrupt, Marker, MemoryStall, OffCpu,
-    Syscall,
+    Sample, Syscall,
 };
 use crate::store::{Bundle, StoreError, Table};
 
@@ -30,6 +30,8 @@ pub enum EvidenceRow {
     MemoryStall(MemoryStall),
     /// Of `interrupts`.
     Interrupt(Interrupt),
+    /// Of `samples`.
+    Sample(Box<Sample>),
     /// Of `gpu_ops`.
     GpuOp(Box<GpuOp>),
 }
@@ -55,6 +57,14 @@ pub fn look_up(bundle: &Bundle, segments: &[GapSegment], gap: Interval) -> Resul
     collect(bundle, of(Marker::NAME), gap, &mut found, |row| row.id.0, EvidenceRow::Marker)?;
     collect(bundle, of(MemoryStall::NAME), gap, &mut found, |row| row.id.0, EvidenceRow::MemoryStall)?;
     collect(bundle, of(Interrupt::NAME), gap, &mut found, |row| row.id.0, EvidenceRow::Interrupt)?;
+    collect(
+        bundle,
+        of(Sample::NAME),
+        gap,
+        &mut found,
+        |row: &Sample| row.id.0,
+        |row| EvidenceRow::Sample(Box::new(row)),
+    )?;
     collect(
         bundle,
         of(GpuOp::NAME),
@@ -107,6 +117,7 @@ impl EvidenceRow {
             Self::Marker(row) => row.sort_key(),
             Self::MemoryStall(row) => row.sort_key(),
             Self::Interrupt(row) => row.sort_key(),
+            Self::Sample(row) => row.sort_key(),
             Self::GpuOp(row) => row.sort_key(),
         }
     }

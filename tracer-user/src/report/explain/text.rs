@@ -13,7 +13,7 @@ use crate::report::table::{Align, TextTable};
 use crate::report::text::style::{Look, Style, bytes, count, plural, time};
 use crate::report::text::{Page, shown, thread};
 use crate::report::wording;
-use crate::store::schema::{GapSegment, GpuOp, Hop};
+use crate::store::schema::{Frame, GapSegment, GpuOp, Hop};
 
 /// Segments that are listed one by one.
 const SEGMENTS: usize = 30;
@@ -495,6 +495,11 @@ fn row_words(explanation: &Explanation, row: &EvidenceRow) -> String {
             thread(&explanation.thread(row.pid.0, row.tid.0)),
             at(row.end_ns)
         ),
+        EvidenceRow::Sample(row) => format!(
+            "{} was in {}",
+            thread(&explanation.thread(row.pid.0, row.tid.0)),
+            stack_words(&row.frames)
+        ),
         EvidenceRow::GpuOp(row) => format!(
             "GPU {} stream {}: {} {} until {}",
             row.device,
@@ -503,6 +508,31 @@ fn row_words(explanation: &Explanation, row: &EvidenceRow) -> String {
             shown(&row.name),
             at(row.end_ns)
         ),
+    }
+}
+
+/// The innermost frames of a stack: `jpeg_idct_islow (libjpeg.so.62), called by load (JpegImagePlugin.py:7)`.
+fn stack_words(frames: &[Frame]) -> String {
+    const MOST: usize = 6;
+    let known = || frames.iter().filter(|frame| frame.function.is_some());
+    let mut words: Vec<String> = known().take(MOST).map(frame_words).collect();
+    let more = known().count().saturating_sub(MOST);
+    if words.is_empty() {
+        return "code without names".into();
+    }
+    if more > 0 {
+        words.push(plural(more as u64, "more function"));
+    }
+    words.join(", called by ")
+}
+
+fn frame_words(frame: &Frame) -> String {
+    let function = name(frame.function.as_deref().unwrap_or_default(), 60);
+    let place = frame.file.as_deref().or(frame.module.as_deref()).unwrap_or_default();
+    let place = name(place.rsplit('/').next().unwrap_or_default(), 40);
+    match frame.line {
+        Some(line) => format!("{function} ({place}:{line})"),
+        None => format!("{function} ({place})"),
     }
 }
 

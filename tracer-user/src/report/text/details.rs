@@ -119,6 +119,10 @@ fn all_causes(page: &mut Page, report: &Report) {
         ("objects", Align::List),
     ]);
     for cause in &report.causes {
+        let functions = cause.functions.iter().take(3).map(|function| {
+            let share = percent(function.samples as i64, cause.samples as i64);
+            format!("{} {share}", crate::report::escape::name(&function.name, 40))
+        });
         let mut objects: Vec<String> = cause
             .objects
             .iter()
@@ -127,7 +131,12 @@ fn all_causes(page: &mut Page, report: &Report) {
                 format!("{} {}", crate::report::escape::name(&object.name, 40), percent(object.ns, cause.ns))
             })
             .collect();
-        if cause.object_count > 3 {
+        if !cause.functions.is_empty() {
+            objects = functions.collect();
+            if cause.functions.len() > 3 {
+                objects.push(format!("{} more", count(cause.functions.len() as u64 - 3)));
+            }
+        } else if cause.object_count > 3 {
             objects.push(format!("{} more", count(cause.object_count - 3)));
         }
         table.row(vec![

@@ -191,7 +191,12 @@ fn where_most(cause: &Cause) -> String {
     if let Some(first) = cause.threads.first().filter(|_| !is_prefix("gpu", &cause.cause)) {
         let _ = write!(place, "in {}", thread(&first.thread));
     }
-    if let Some(object) = cause.objects.first() {
+    if let Some(function) = cause.functions.first() {
+        let separator = if place.is_empty() { "" } else { ": " };
+        let name = crate::report::escape::name(&function.name, 64);
+        let share = percent(function.samples as i64, cause.samples as i64);
+        let _ = write!(place, "{separator}{name}, {share} of {}", plural(cause.samples, "sample"));
+    } else if let Some(object) = cause.objects.first() {
         let separator = match place.as_str() {
             "" => "",
             _ if is_prefix("host.runq", &cause.cause) => ", the CPU was held by ",

@@ -16,6 +16,7 @@ mod memory_stalls;
 mod off_cpu;
 mod processes;
 mod retransmits;
+mod samples;
 mod syscall_counts;
 mod syscalls;
 mod threads;
@@ -38,6 +39,7 @@ pub use memory_stalls::MemoryStall;
 pub use off_cpu::OffCpu;
 pub use processes::Process;
 pub use retransmits::Retransmit;
+pub use samples::{Frame, Sample};
 pub use syscall_counts::SyscallCount;
 pub use syscalls::Syscall;
 pub use threads::Thread;
@@ -45,7 +47,7 @@ pub use threads::Thread;
 /// Version of the whole schema, `major.minor`. A reader refuses a newer major version and reads every older one.
 pub const SCHEMA_MAJOR: u32 = 1;
 /// Raised when columns or tables are added.
-pub const SCHEMA_MINOR: u32 = 2;
+pub const SCHEMA_MINOR: u32 = 3;
 
 /// Something that is done with each table.
 pub trait TableVisitor {
@@ -70,6 +72,7 @@ pub fn visit_tables(visitor: &mut impl TableVisitor) {
     visitor.visit::<MemoryStall>();
     visitor.visit::<Interrupt>();
     visitor.visit::<Retransmit>();
+    visitor.visit::<Sample>();
     visitor.visit::<Loss>();
     visitor.visit::<ClockSample>();
     visitor.visit::<Gap>();
