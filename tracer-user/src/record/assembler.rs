@@ -34,6 +34,8 @@ pub struct Assembler {
     /// Calls of this batch: they wait for [`Self::settle`], so that one look at who holds which pipe serves them all.
     calls: Vec<SyscallRecord>,
     cuda_calls: Vec<CudaCallRecord>,
+    /// Processes of this batch that ended or run another program, and whether to look at that at once: after its calls.
+    renewed: Vec<(Pid, bool)>,
     /// The end of the recording, once it is known.
     ended: MonoNs,
     events: u64,
@@ -55,6 +57,7 @@ impl Assembler {
             interrupt_ids: RowIds::default(),
             calls: Vec::new(),
             cuda_calls: Vec::new(),
+            renewed: Vec::new(),
             ended: MonoNs::MAX,
             events: 0,
         }
@@ -116,18 +119,21 @@ impl Assembler {
                 self.tree.forked(record);
                 if record.child_tgid != record.parent_tgid {
                     self.objects.outdate_holders();
+                    self.objects
+                        .inherit_memory(Pid(record.parent_tgid as i32), Pid(record.child_tgid as i32));
                 }
             }
             RawRecord::Exec(record) => {
                 self.tree.executed(record);
                 self.objects.outdate_holders();
-                self.objects.forget_memory(Pid(record.tgid as i32));
+                let python = record.comm.starts_with(b"python");
+                self.renewed.push((Pid(record.tgid as i32), python));
             }
             RawRecord::Exit(record) => {
                 self.tree.exited(record);
                 if record.process_ended != 0 {
                     self.objects.outdate_holders();
-                    self.objects.forget_memory(Pid(record.tgid as i32));
+                    self.renewed.push((Pid(record.tgid as i32), false));
                 }
             }
             RawRecord::MemoryStall(record) if self.holds(record.start_ns, record.end_ns) => {
@@ -213,6 +219,9 @@ impl Assembler {
         }
         self.calls = calls;
         self.calls.clear();
+        for (pid, look) in std::mem::take(&mut self.renewed) {
+            self.objects.renew_memory(pid, look, now);
+        }
         let (processes, threads) = self.tree.take_ended();
         writer.append(processes);
         writer.append(threads);

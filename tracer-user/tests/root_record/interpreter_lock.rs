@@ -1,12 +1,13 @@
 //! A thread that waits for Python's interpreter lock is seen to, and the one that holds it ends the wait.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use gtrace::event::Tid;
 use gtrace::store::Bundle;
 use gtrace::store::schema::{OffCpu, Syscall};
 
-use crate::gtrace::{expect_status, rows, run_python};
+use crate::gtrace::{expect_status, gtrace, python, rows};
 
 /// The main thread gives the lock away for a moment; another thread takes it, and holds it for long in one call. A third
 /// thread waits for a lock of the program's own.
@@ -36,8 +37,30 @@ print(holder.native_id, waiter.native_id)
 #[test]
 #[ignore = "loads eBPF programs, which needs root"]
 fn root_waits_for_the_interpreter_lock_are_told_from_other_locks() {
+    check(&python());
+}
+
+/// Every other version that pyenv has here.
+#[test]
+#[ignore = "loads eBPF programs, which needs root"]
+fn root_the_interpreter_lock_is_found_in_every_version() {
+    let Some(home) = std::env::var_os("HOME") else { return };
+    let versions = std::fs::read_dir(Path::new(&home).join(".pyenv/versions"));
+    for version in versions.into_iter().flatten().flatten() {
+        let name = version.file_name();
+        let minor = name.to_str().and_then(|name| name.strip_prefix("3.")?.split('.').next()?.parse().ok());
+        if minor.is_some_and(|minor: u32| (8..=14).contains(&minor)) {
+            check(&version.path().join("bin/python3"));
+        }
+    }
+}
+
+fn check(python: &Path) {
     let folder = tempfile::tempdir().unwrap();
-    let (bundle, output) = run_python(folder.path(), PROGRAM, &[]);
+    let bundle = folder.path().join("run.gtrace");
+    let run = ["run", "--no-report", "-o"];
+    let output =
+        gtrace().args(run).arg(&bundle).arg("--").arg(python).args(["-c", PROGRAM]).output().unwrap();
     expect_status(&output, 0);
     let told = String::from_utf8(output.stdout).unwrap();
     let tids: Vec<i32> = told.split_whitespace().map(|tid| tid.parse().unwrap()).collect();
@@ -61,7 +84,12 @@ fn root_waits_for_the_interpreter_lock_are_told_from_other_locks() {
         .filter(|wait| wait.tid.0 == wait.pid.0 && wait.waker_tid == Some(holder))
         .filter(|wait| wait.syscall_start_ns.is_some_and(|start| locks.contains_key(&(wait.tid, start.0))))
         .count();
-    assert!(by_holder >= 5, "{by_holder} of 10 holds, {} waits for the lock", locks.len());
+    assert!(
+        by_holder >= 5,
+        "{by_holder} of 10 holds, {} waits for the lock: {}",
+        locks.len(),
+        python.display()
+    );
     // The program's own lock is no interpreter lock.
     let own = calls
         .iter()

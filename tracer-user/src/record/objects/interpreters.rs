@@ -16,7 +16,7 @@ use crate::record::inject::elf::{self, Mapped};
 use crate::record::inject::target;
 
 /// A process without CPython may load it later: it is looked at again after so long, then after twice as long.
-const FIRST_AGAIN: DurationNs = DurationNs(1_000_000_000);
+const FIRST_AGAIN: DurationNs = DurationNs(50_000_000);
 /// And no later than after so long.
 const LAST_AGAIN: DurationNs = DurationNs(64_000_000_000);
 /// Most processes and files that are kept; a recording with more begins anew.
@@ -49,6 +49,8 @@ struct Interpreter {
     runtime: Range<u64>,
     /// What its lock is called.
     lock: Text,
+    /// Which it is, for [`Interpreters::versions`].
+    version: String,
 }
 
 /// `_PyRuntime` in a file.
@@ -71,6 +73,22 @@ impl Interpreters {
         }
         let found = self.processes.get(&pid)?.found.as_ref()?;
         found.runtime.contains(&word).then(|| found.lock.clone())
+    }
+
+    /// Looks at a process that has just begun to run CPython. Its library may not be there yet: then the next wait asks again.
+    pub fn look_early(&mut self, pid: Pid, now: MonoNs) {
+        self.look(pid, now);
+        if self.processes.get(&pid).is_some_and(|looked| looked.found.is_none()) {
+            self.processes.remove(&pid);
+        }
+    }
+
+    /// A process was forked: what its parent has mapped it has at the same places.
+    pub fn inherit(&mut self, parent: Pid, child: Pid) {
+        let Some(found) = self.processes.get(&parent).and_then(|looked| looked.found.clone()) else { return };
+        *self.versions.entry(found.version.clone()).or_default() += 1;
+        let looked = Looked { found: Some(found), again: MonoNs::MAX, wait: LAST_AGAIN };
+        self.processes.insert(child, looked);
     }
 
     /// The process has ended, or runs another program.
@@ -96,7 +114,7 @@ impl Interpreters {
             let start = file.start.wrapping_add(runtime.offset);
             *self.versions.entry(runtime.says()).or_default() += 1;
             let range = start..start.checked_add(runtime.bytes)?;
-            Some(Interpreter { runtime: range, lock: runtime.lock() })
+            Some(Interpreter { runtime: range, lock: runtime.lock(), version: runtime.says() })
         });
         self.processes.insert(pid, Looked { found, again: now + wait, wait });
     }
@@ -189,6 +207,8 @@ mod tests {
         assert_eq!(interpreters.processes[&own].again, MonoNs(FIRST_AGAIN.0));
         interpreters.lock(own, 0x1000, MonoNs(FIRST_AGAIN.0));
         assert_eq!(interpreters.processes[&own].again, MonoNs(3 * FIRST_AGAIN.0));
+        interpreters.inherit(own, Pid(1));
+        assert!(!interpreters.processes.contains_key(&Pid(1)), "there is nothing to inherit");
         interpreters.forget(own);
         assert!(interpreters.processes.is_empty() && interpreters.versions().is_empty());
     }

@@ -67,9 +67,18 @@ impl Objects {
         &self.interpreters
     }
 
-    /// A process has ended, or runs another program: what was known of its memory holds no longer.
-    pub fn forget_memory(&mut self, pid: Pid) {
+    /// A process has ended, or runs another program: what was known of its memory holds no longer. `look`: a program that
+    /// had better be looked at while it lives.
+    pub fn renew_memory(&mut self, pid: Pid, look: bool, now: MonoNs) {
         self.interpreters.forget(pid);
+        if look {
+            self.interpreters.look_early(pid, now);
+        }
+    }
+
+    /// A process was forked: its memory is laid out as its parent's.
+    pub fn inherit_memory(&mut self, parent: Pid, child: Pid) {
+        self.interpreters.inherit(parent, child);
     }
 
     /// A futex word of a process in words: an address, or the interpreter lock that it belongs to.
