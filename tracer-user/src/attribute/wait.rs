@@ -4,7 +4,7 @@
 
 use super::names::Name;
 use super::system_call::SystemCall;
-use super::timeline::{OffState, ThreadIndex, Timeline, Waker};
+use super::timeline::{OffCpu, OffState, ThreadIndex, Timeline, Waker};
 use crate::event::DurationNs;
 
 /// Longest time on the CPU between two waits that are one: waking up, looking at a flag and calling again takes a few
@@ -32,8 +32,13 @@ pub fn join_waits_begun_again(timeline: &mut Timeline) {
 /// knows by what, and the same call on the same object followed at once.
 fn is_same_wait(timeline: &Timeline, thread: ThreadIndex, index: usize, next: usize) -> bool {
     let (row, after) = (&timeline.off_cpu[index], &timeline.off_cpu[next]);
-    let timed_out = row.waker == Waker::Timer && row.state == OffState::Waiting;
-    if !(timed_out || row.state == OffState::Unseen) || after.off - row.on.min(after.off) > AT_ONCE {
+    let waiting = row.state == OffState::Waiting;
+    let timed_out = row.waker == Waker::Timer && waiting;
+    // Of a wait for the interpreter lock that nobody was seen ending, the time-out is the likely end, and not having got the
+    // lock is why it is begun again.
+    let unseen = row.state == OffState::Unseen
+        || (waiting && row.waker == Waker::None && is_interpreter_lock(timeline, thread, row));
+    if !(timed_out || unseen) || after.off - row.on.min(after.off) > AT_ONCE {
         return false;
     }
     let kind = SystemCall::of(timeline.names.get(row.syscall));
@@ -49,6 +54,12 @@ fn is_same_wait(timeline: &Timeline, thread: ThreadIndex, index: usize, next: us
         || (kind == SystemCall::Futex
             && first.zip(second).is_some_and(|(a, b)| is_same_condition(timeline, a, b)));
     same && matches!(after.state, OffState::Waiting | OffState::Unseen)
+}
+
+/// Whether an interval is a wait for CPython's interpreter lock.
+fn is_interpreter_lock(timeline: &Timeline, thread: ThreadIndex, row: &OffCpu) -> bool {
+    let call = timeline.system_call_at(thread, row.syscall_start);
+    call.is_some_and(|call| timeline.names.get(timeline.syscalls[call].object_kind) == "gil")
 }
 
 /// Whether two futex words are neighbours: a condition variable of glibc has two (`__g_signals`), and a thread that waits

@@ -119,6 +119,17 @@ const REMEDIES: &[(&str, Option<&str>, Remedy)] = &[
         },
     ),
     (
+        "storage.write.throttled",
+        None,
+        Remedy {
+            change: &[
+                "write less at once, or to a faster device: what is written waits until the disk has taken enough of it",
+                "allow more dirty pages (vm.dirty_ratio, vm.dirty_bytes) or more of the control group's memory; raise io.max",
+            ],
+            disproof: "write to /dev/shm for one run: if the waiting stays, it was not the disk",
+        },
+    ),
+    (
         "storage.fsync",
         None,
         Remedy {
@@ -414,6 +425,16 @@ const REMEDIES: &[(&str, Option<&str>, Remedy)] = &[
         Remedy {
             change: &["cache look-ups (nscd, systemd-resolved) or keep connections open"],
             disproof: "put the name into /etc/hosts: if the waiting stays, it was not the look-up",
+        },
+    ),
+    (
+        "net.retransmit",
+        None,
+        Remedy {
+            change: &[
+                "look for loss on the path: nstat -az TcpRetransSegs, ethtool -S on both ends and on the switch, ss -ti to the peer",
+            ],
+            disproof: "ping the peer with the same size of packets: if none is lost and none is late, the peer itself answers late",
         },
     ),
     (

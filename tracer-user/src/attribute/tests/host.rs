@@ -185,6 +185,23 @@ fn a_wait_for_the_interpreter_lock_is_its_holders_time() {
 }
 
 #[test]
+fn a_wait_for_the_interpreter_lock_that_nobody_was_seen_ending_goes_on_in_the_next() {
+    for (kind, object, first) in [
+        ("gil", "GIL of CPython 3.11", "1100-2900 host.cpu.user /usr/bin/holder"),
+        ("futex", "0x1000", "1100-1390 unknown.no_waker futex"),
+    ] {
+        let mut scene = Scene::with_gap(3000);
+        scene.process(200, 100, "holder");
+        scene.thread(WORKER, "holder");
+        scene.syscall(MAIN, "futex", 1100, 1400, (kind, object));
+        scene.off(MAIN, 1100, 1390, 1400).inside("futex", 1100);
+        scene.syscall(MAIN, "futex", 1410, 2900, (kind, object));
+        scene.off(MAIN, 1410, 2900, 2900).by(WORKER, "holder").inside("futex", 1410);
+        assert_eq!(scene.told()[1], first);
+    }
+}
+
+#[test]
 fn the_interpreter_lock_found_free_when_a_timed_wait_ran_out_had_no_holder_to_follow() {
     let mut scene = Scene::with_gap(3000);
     scene.syscall(MAIN, "futex", 1100, 2900, ("gil", "GIL of CPython 3.11"));
