@@ -5,13 +5,20 @@ use crate::attribute::cause::Cause;
 use crate::attribute::names::Name;
 use crate::attribute::segment::Leaf;
 use crate::attribute::system_call::SystemCall;
+use crate::attribute::timeline::{TakenBy, Timeline};
 use crate::attribute::walk::{Chain, Walker};
+use crate::event::DurationNs;
 
 /// A timer ran out: a sleep, a wait with a time-out, or the kernel's own delay on the way to something.
 pub fn ran_out(walker: &mut Walker, wait: &Wait, chain: Chain) {
     let timeline = walker.timeline;
     if wait.end.throttled {
         let leaf = wait.leaf(timeline, Cause::StorageWriteThrottled);
+        return walker.emit(wait.time, chain, leaf);
+    }
+    if made_to_sleep_after_reclaim(timeline, wait) {
+        let object = walker.names.str("the control group's memory (above memory.high)");
+        let leaf = wait.leaf(timeline, Cause::MemoryReclaim).on(object).inferred();
         return walker.emit(wait.time, chain, leaf);
     }
     let kernel = timeline.thread(wait.thread).is_kernel();
@@ -46,6 +53,23 @@ pub fn ran_out(walker: &mut Walker, wait: &Wait, chain: Chain) {
     let mut leaf = Leaf { object, ..leaf };
     leaf.call = wait.end.syscall;
     walker.emit(wait.time, chain, leaf);
+}
+
+/// From the end of freeing its group's memory to the sleep that follows there are a few instructions.
+const AT_ONCE: DurationNs = DurationNs(1_000_000);
+
+/// Whether the kernel made the thread sleep because its control group is above `memory.high`: on the way out of the kernel it
+/// frees memory of the group, and, if that is not enough, sleeps there where no signal but a deadly one ends it. There is no
+/// tracepoint for it; programs do not sleep so outside a system call.
+fn made_to_sleep_after_reclaim(timeline: &Timeline, wait: &Wait) -> bool {
+    let row = &timeline.off_cpu[wait.row];
+    let sleeps = row.syscall.is_none()
+        && row.uninterruptible
+        && timeline.names.get(wait.end.waker_object) == "process_timeout";
+    sleeps
+        && timeline
+            .last_taken(wait.thread, row.off)
+            .is_some_and(|taken| taken.by == TakenBy::Reclaim && row.off - taken.time.end <= AT_ONCE)
 }
 
 /// `select` without descriptors is how some runtimes sleep.

@@ -38,6 +38,21 @@ fn time_in_reclaim_is_reclaim_whether_the_thread_runs_or_waits_there() {
 }
 
 #[test]
+fn a_thread_that_sleeps_for_its_groups_memory_waits_for_no_timer_of_its_own() {
+    for (freed, expected) in [
+        (1095, "1100-2900 memory.reclaim the control group's memory (above memory.high) (inferred)"),
+        (50, "1100-2900 host.timed_wait"),
+    ] {
+        let mut scene = Scene::with_gap(3000);
+        scene.stall(MAIN, "group_reclaim", freed - 20, freed);
+        let row = scene.off(MAIN, 1100, 2900, 2900).by_kind("timer", "process_timeout");
+        row.state = "uninterruptible".into();
+        let told = scene.told();
+        assert!(told.iter().any(|line| line == expected), "{told:?}");
+    }
+}
+
+#[test]
 fn compaction_in_a_page_fault_is_told_from_computing() {
     let mut scene = Scene::with_gap(3000);
     scene.stall(MAIN, "compaction", 1100, 2900);

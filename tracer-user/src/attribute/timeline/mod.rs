@@ -164,6 +164,14 @@ impl Timeline {
         if time.end >= moment { (Some(range.start + index), time.start) } else { (None, time.end) }
     }
 
+    /// What was last taken of `thread`'s time before `moment`, over by then.
+    #[must_use]
+    pub fn last_taken(&self, thread: ThreadIndex, moment: MonoNs) -> Option<&Taken> {
+        let taken = &self.taken[self.thread(thread).taken.clone()];
+        let begun = taken.partition_point(|piece| piece.time.start < moment);
+        taken[..begun].last().filter(|piece| piece.time.end <= moment)
+    }
+
     /// Whether a segment of a connection was sent again in `time`.
     #[must_use]
     pub fn retransmitted(&self, connection: Name, time: Interval) -> bool {
