@@ -31,6 +31,7 @@ for _ in range(10):
     time.sleep(0.0001)
 own.release()
 holder.join(); waiter.join()
+time.sleep(1.5) # long enough for its memory to be looked at, also on a machine under load
 print(holder.native_id, waiter.native_id)
 ";
 
