@@ -18,7 +18,7 @@ use tracer_abi::kernel::{
 
 use crate::config::off;
 use crate::maps::{PYTHON, PYTHON_STATES, SAMPLE, STACKS};
-use crate::{emit, kernel, threads};
+use crate::{cpu, emit, kernel, threads};
 
 const PAGE: u64 = 4096;
 
@@ -54,8 +54,21 @@ pub fn cpu_clock(ctx: PerfEventContext) -> u32 {
         if STACKS.output::<[u8]>(bytes, u64::from(BPF_RB_NO_WAKEUP)).is_err() {
             emit::lost(LossClass::RingSample);
         }
+        not_the_interrupts();
     }
     0
+}
+
+/// What the sample took is not told as an interrupt that took long from the thread: it counts from here on only.
+#[inline(always)]
+fn not_the_interrupts() {
+    let Some(cpu) = cpu::this() else { return };
+    // SAFETY: this CPU's element of the map; the clock runs within the interrupt that this belongs to.
+    unsafe {
+        if (*cpu).interrupt_since_ns != 0 {
+            (*cpu).interrupt_since_ns = kernel::now_ns();
+        }
+    }
 }
 
 /// A word of the program's memory, 0 if it cannot be read at this moment.

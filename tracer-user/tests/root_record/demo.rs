@@ -53,6 +53,7 @@ fn root_the_demo_waits_for_cold_files() {
     let report = report(&bundle);
     adds_up(&bundle, &report);
     reading_is_the_first_cause(&report);
+    decoding_is_named_by_its_function(&bundle, &report);
     the_chain_leads_from_the_main_thread_to_the_disk(
         &bundle,
         number(&report["recording"], "root_pid") as i32,
@@ -105,6 +106,26 @@ fn reading_is_the_first_cause(report: &Value) {
     assert_ne!(worker["pid"], report["recording"]["root_pid"], "a process of its own");
     assert!(text(&list(first, "objects")[0], "name").contains("/data/shard-"), "{first}");
     assert!(!list(&report["objects"], "block_devices").is_empty(), "{}", report["objects"]);
+}
+
+/// What the workers compute is `decode`, with its line, in the library that it calls.
+fn decoding_is_named_by_its_function(bundle: &Path, report: &Value) {
+    let cause = list(report, "causes").iter().find(|cause| text(cause, "cause") == "host.cpu.user").unwrap();
+    let samples = number(cause, "samples");
+    assert!(samples > 10, "{cause}");
+    let decode =
+        list(cause, "functions").iter().find(|function| text(function, "name") == "dataset.py: decode");
+    let decode = decode.unwrap_or_else(|| panic!("{cause}"));
+    assert!(number(decode, "samples") * 3 > samples, "{cause}");
+    let mostly = text(decode, "mostly");
+    assert!(mostly.starts_with("dataset.py:") && mostly.contains(" decode, in libz: "), "{mostly}");
+    let named = rows::<GapSegment>(bundle).into_iter().filter(|segment| {
+        segment.object.as_deref().is_some_and(|object| object.contains(" decode, in libz: "))
+    });
+    for segment in named {
+        assert_eq!(&*segment.cause, "host.cpu.user");
+        assert!(segment.evidence.iter().any(|evidence| &*evidence.table == "samples"), "{segment:?}");
+    }
 }
 
 /// Main thread ← pinning thread ← worker process, in its read ← block device.

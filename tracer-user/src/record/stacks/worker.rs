@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::SyncSender;
+use std::sync::mpsc::{SyncSender, TrySendError};
 use std::time::{Duration, Instant};
 
 use tracer_abi::kernel::{PYTHON_FRAMES, RecordHeader, STACK_BYTES, SampleRecord, sample_flags};
@@ -40,28 +40,37 @@ pub struct Shared {
 pub fn run(mut source: StackSource, shared: &Arc<Shared>, rows: &SyncSender<Vec<Sample>>) {
     priority::yield_to_others();
     let mut namer = Namer::default();
-    let mut last = None;
+    let mut last: Option<Instant> = None;
+    let mut pending = Vec::new();
     loop {
         let stopping = shared.stop.load(Ordering::Acquire);
         if stopping && last.is_none() {
             last = Some(Instant::now());
         }
-        let mut batch = Vec::new();
-        while batch.len() < BATCH && last.is_none_or(|since: Instant| since.elapsed() < LAST) {
+        let in_time = || last.is_none_or(|since| since.elapsed() < LAST);
+        let mut taken = 0;
+        while pending.len() < BATCH && in_time() {
             let Some(bytes) = source.take() else { break };
+            taken += 1;
             match RawSample::parse(&bytes) {
-                Some(sample) => batch.push(namer.name(&sample, &mut source)),
+                Some(sample) => pending.push(namer.name(&sample, &mut source)),
                 None => {
                     shared.malformed.fetch_add(1, Ordering::Relaxed);
                 }
             }
         }
-        let taken = batch.len();
-        if taken > 0 && rows.try_send(batch).is_err() {
-            shared.refused.fetch_add(taken as u64, Ordering::Relaxed);
+        if !pending.is_empty() {
+            match rows.try_send(std::mem::take(&mut pending)) {
+                Ok(()) => {}
+                // They wait here, and what comes after them in the ring.
+                Err(TrySendError::Full(batch)) if in_time() => pending = batch,
+                Err(TrySendError::Full(batch) | TrySendError::Disconnected(batch)) => {
+                    shared.refused.fetch_add(batch.len() as u64, Ordering::Relaxed);
+                }
+            }
         }
         if taken < BATCH {
-            if stopping {
+            if stopping && pending.is_empty() {
                 return;
             }
             std::thread::sleep(INTERVAL);

@@ -114,6 +114,7 @@ impl Interpreter {
         for frame in frames {
             let address = frame.code & !TAGS;
             let Some(code) = self.code(memory, address) else {
+                whole &= !self.codes.contains_key(&address);
                 // What the interpreter puts between its own calls and Python's has no code object.
                 whole &= frame.code == 0 || memory.word(address).is_some();
                 continue;
