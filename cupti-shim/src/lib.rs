@@ -10,6 +10,8 @@
 //! [`parse`] reads their records by the offsets in [`layout`] and writes them to the ring made in [`ring`]. The thread
 //! in [`worker`] flushes; [`lifecycle`] handles fork and exit.
 //!
+//! Libraries that use NVTX load it as well (`NVTX_INJECTION64_PATH`) and tell it what they mark, NCCL its calls ([`nvtx`]).
+//!
 //! `GTRACE_START=1` in the environment starts collection at load (`gtrace run`). Without it the library sleeps until a
 //! recorder appears in its ring. `GTRACE_RING_BYTES` sets the size of the ring,
 //! `GTRACE_COLLECT` how much is collected until a recorder says so.
@@ -23,6 +25,7 @@ pub mod entry;
 pub mod layout;
 pub mod lifecycle;
 pub mod names;
+pub mod nvtx;
 mod old_glibc;
 pub mod parse;
 pub mod pool;
@@ -31,3 +34,4 @@ pub mod session;
 pub mod worker;
 
 pub use entry::InitializeInjection;
+pub use nvtx::{InitializeInjectionNvtx2, InitializeInjectionNvtxExtension};

@@ -10,6 +10,7 @@ use tracer_abi::shim::{RingHeader, ShimState};
 
 use crate::clock;
 use crate::collector::Collector;
+use crate::nvtx;
 use crate::worker;
 
 /// How long exit waits for the last flush.
@@ -52,6 +53,7 @@ pub fn install(header: &'static RingHeader) {
 /// the ring is the parent's: nothing is touched any more. Only stores to memory of its own: async-signal-safe.
 unsafe extern "C" fn in_child() {
     STATE.store(DEAD, Release);
+    nvtx::end_session();
     if let Some(collector) = Collector::get() {
         collector.armed.store(false, Release);
     }

@@ -4,7 +4,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use tracer_abi::shim::{NAME_MAX_BYTES, NameRecord, Producer};
+use tracer_abi::shim::{NAME_MAX_BYTES, NameRecord, Producer, Record};
 
 /// Places for names. A program with more has some written more than once, which costs room only.
 const PLACES: usize = 1 << 14;
@@ -42,6 +42,20 @@ impl Names {
 
     /// The hash for a name, which is in the ring after this call, or was dropped and will be written with its next use.
     pub fn intern(&self, name: &[u8], ring: &Producer<'_>) -> u64 {
+        self.intern_as(name, ring, |hash, name| {
+            let kept = &name[..name.len().min(NAME_MAX_BYTES)];
+            let truncated = u32::from(kept.len() < name.len());
+            (NameRecord { hash, length: kept.len() as u32, truncated }, kept)
+        })
+    }
+
+    /// The same, written as `record` says, with the bytes that follow it.
+    pub fn intern_as<'name, R: Record>(
+        &self,
+        name: &'name [u8],
+        ring: &Producer<'_>,
+        record: impl FnOnce(u64, &'name [u8]) -> (R, &'name [u8]),
+    ) -> u64 {
         let hash = hash(name);
         let entry = (hash ^ self.salt.load(Relaxed)).max(1);
         let mut free = None;
@@ -56,9 +70,7 @@ impl Names {
                 _ => {}
             }
         }
-        let kept = &name[..name.len().min(NAME_MAX_BYTES)];
-        let record =
-            NameRecord { hash, length: kept.len() as u32, truncated: u32::from(kept.len() < name.len()) };
+        let (record, kept) = record(hash, name);
         // Entered after it was written: a thread that finds the entry finds the name before its own record.
         if ring.write_with(&record, kept)
             && let Some(place) = free

@@ -7,14 +7,17 @@ use std::sync::atomic::{
     AtomicU32,
     Ordering::{Acquire, Relaxed, Release},
 };
+use std::sync::{Mutex, PoisonError};
 
-use tracer_abi::shim::{Collection, Producer, RingHeader, ShimState};
+use tracer_abi::shim::{Collection, Producer, RingHeader, SessionRecord, ShimState};
 
 use crate::bind::{self, Refusal};
 use crate::clock;
 use crate::collector::Collector;
+use crate::entry;
 use crate::layout::Version;
 use crate::lifecycle;
+use crate::nvtx;
 use crate::ring;
 use crate::session::Session;
 
@@ -52,11 +55,25 @@ fn wait(seen: u32, milliseconds: u64) {
     unsafe { libc::syscall(libc::SYS_futex, WAKE.as_ptr(), operation, seen, &raw const time) };
 }
 
-/// What the worker begins with.
+/// What libcuda's thread began before the worker takes it over.
+static BEGUN: Mutex<Begun> = Mutex::new((None, None));
+
+/// CUPTI, if it is bound, and the session that began at load.
+type Begun = (Option<&'static Collector>, Option<Session>);
+
+/// Hands over what began at load. The worker may run already, for markers.
+pub fn hand_over(begun: Begun) {
+    *BEGUN.lock().unwrap_or_else(PoisonError::into_inner) = begun;
+    wake();
+}
+
+/// What the worker knows.
 pub struct Worker {
     ring: Producer<'static>,
     collector: Option<&'static Collector>,
     session: Option<Session>,
+    /// For whom markers are written while there is no session.
+    markers_for: Option<u64>,
     loaded_ns: u64,
     reader: Reader,
     clocks_ns: u64,
@@ -87,21 +104,19 @@ impl Reader {
 }
 
 impl Worker {
-    /// A worker that has not begun. `session`: one that began at load.
+    /// A worker that has not begun.
     #[must_use]
-    pub fn new(
-        ring: Producer<'static>,
-        collector: Option<&'static Collector>,
-        session: Option<Session>,
-    ) -> Self {
+    pub fn new(ring: Producer<'static>) -> Self {
         let now = clock::monotonic_ns();
         let reader = Reader { token: 0, beats: 0, since_ns: now };
         let flush_requests = ring.header().reader.flush_requests.load(Acquire);
         let restarts = ring.header().reader.restarts.load(Acquire);
+        let start = ring.header().start_at_load.load(Relaxed) != 0;
         Self {
             ring,
-            collector,
-            session,
+            collector: None,
+            session: None,
+            markers_for: start.then_some(0),
             loaded_ns: now,
             reader,
             clocks_ns: 0,
@@ -132,6 +147,7 @@ impl Worker {
 
     fn work(&mut self) {
         loop {
+            self.take_over();
             // Before the first turn, too: `cuInit` has not returned yet when this thread begins.
             let seen = WAKE.load(Acquire);
             if !lifecycle::is_ending() {
@@ -153,6 +169,7 @@ impl Worker {
         let now = clock::monotonic_ns();
         let header = self.ring.header();
         let reader = self.reader.look(header, now);
+        self.look_after_markers(reader, now);
         let running = self.session.as_ref().map(|session| session.token);
         match (running, reader) {
             // Nobody has come yet for what was begun at load.
@@ -196,8 +213,43 @@ impl Worker {
         }
     }
 
+    /// Takes what began at load.
+    fn take_over(&mut self) {
+        let (collector, session) = std::mem::take(&mut *BEGUN.lock().unwrap_or_else(PoisonError::into_inner));
+        self.collector = collector.or(self.collector);
+        if let Some(session) = session {
+            self.session = Some(session);
+        }
+    }
+
+    /// Lets markers be written for the recorder that is there, with or without CUDA.
+    fn look_after_markers(&mut self, reader: Option<u64>, now: u64) {
+        let header = self.ring.header();
+        let readers = header.reader.readers.load(Relaxed);
+        match (self.markers_for, reader) {
+            // As for sessions: what began at load is the first recorder's.
+            (Some(0), None) if readers == 0 && now - self.loaded_ns < GRACE_NS => {}
+            (Some(0), Some(token)) if readers == 1 => self.markers_for = Some(token),
+            (Some(known), Some(token)) if known == token => {}
+            (_, None) => {
+                if self.markers_for.take().is_some() {
+                    nvtx::end_session();
+                }
+            }
+            (_, Some(token)) if nvtx::is_used() => {
+                self.ring.write(&SessionRecord { token, time_ns: now });
+                nvtx::begin_session();
+                self.markers_for = Some(token);
+            }
+            (_, Some(_)) => {}
+        }
+    }
+
     /// Binds CUPTI if that was not done, and begins a session.
     fn begin(&mut self, token: u64, now: u64) {
+        if !entry::has_cuda() {
+            return;
+        }
         self.retry_ns = now + RETRY_NS;
         if self.collector.is_none() {
             match bind_and_publish(self.ring) {
@@ -220,6 +272,7 @@ impl Worker {
 
     /// The process exits: take what CUPTI has, complete or not.
     fn end(&mut self) {
+        self.take_over();
         if let (Some(session), Some(collector)) = (self.session.take(), self.collector) {
             session.flush(collector, true);
         }

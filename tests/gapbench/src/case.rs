@@ -31,36 +31,46 @@ pub struct Case {
     pub neighbour: Option<Neighbour>,
 }
 
-/// The scenarios, each with what it needs and with the neighbour that could be mistaken for its cause.
-const SCENARIOS: [(&str, Option<Outside>, Neighbour); 21] = [
-    ("cold-read", None, Neighbour::Disk),
-    ("direct-read", None, Neighbour::Disk),
-    ("uring-read", None, Neighbour::Disk),
-    ("throttled-read", None, Neighbour::Inside("busy-poll")),
-    ("decode", None, Neighbour::Inside("futex")),
-    ("sleep", None, Neighbour::Inside("busy-poll")),
-    ("lock", None, Neighbour::Inside("futex")),
-    ("gil", None, Neighbour::Inside("native")),
-    ("run-queue", Some(Outside::Competitor), Neighbour::Inside("short-lived")),
-    ("slow-peer", Some(Outside::Peer), Neighbour::Inside("chatter")),
-    ("sync-each-kernel", None, Neighbour::Disk),
-    ("pageable-copy", None, Neighbour::Inside("short-lived")),
-    ("exposed-copy", None, Neighbour::Inside("busy-poll")),
-    ("alloc-free", None, Neighbour::Inside("futex")),
-    ("module-load", None, Neighbour::Disk),
-    ("graph-build", None, Neighbour::Inside("busy-poll")),
-    ("launch-bound", None, Neighbour::Inside("busy-poll")),
-    ("full-queue", None, Neighbour::Inside("futex")),
-    ("other-stream", None, Neighbour::Inside("futex")),
-    ("other-device", None, Neighbour::Inside("chatter")),
-    ("shared-device", Some(Outside::OtherUser), Neighbour::Disk),
+/// The scenarios, each with what it needs and with a neighbour that could be mistaken for its cause.
+const SCENARIOS: [(&str, Option<Outside>, Option<Neighbour>); 30] = [
+    ("cold-read", None, Some(Neighbour::Disk)),
+    ("direct-read", None, Some(Neighbour::Disk)),
+    ("uring-read", None, Some(Neighbour::Disk)),
+    ("throttled-read", None, Some(Neighbour::Inside("busy-poll"))),
+    ("decode", None, Some(Neighbour::Inside("futex"))),
+    ("sleep", None, Some(Neighbour::Inside("busy-poll"))),
+    ("lock", None, Some(Neighbour::Inside("futex"))),
+    ("gil", None, Some(Neighbour::Inside("native"))),
+    ("run-queue", Some(Outside::Competitor), Some(Neighbour::Inside("short-lived"))),
+    ("slow-peer", Some(Outside::Peer), Some(Neighbour::Inside("chatter"))),
+    ("sync-each-kernel", None, Some(Neighbour::Disk)),
+    ("pageable-copy", None, Some(Neighbour::Inside("short-lived"))),
+    ("exposed-copy", None, Some(Neighbour::Inside("busy-poll"))),
+    ("alloc-free", None, Some(Neighbour::Inside("futex"))),
+    ("module-load", None, Some(Neighbour::Disk)),
+    ("graph-build", None, Some(Neighbour::Inside("busy-poll"))),
+    ("launch-bound", None, Some(Neighbour::Inside("busy-poll"))),
+    ("full-queue", None, Some(Neighbour::Inside("futex"))),
+    ("other-stream", None, Some(Neighbour::Inside("futex"))),
+    ("other-device", None, Some(Neighbour::Inside("chatter"))),
+    ("shared-device", Some(Outside::OtherUser), Some(Neighbour::Disk)),
+    ("late-rank-read", None, Some(Neighbour::Disk)),
+    ("late-rank-read-4", None, None),
+    ("late-rank-decode", None, None),
+    ("late-rank-decode-4", None, None),
+    ("late-rank-contention", Some(Outside::Competitor), None),
+    ("late-rank-contention-4", Some(Outside::Competitor), None),
+    ("late-rank-sync", None, None),
+    ("late-rank-sync-4", None, None),
+    ("comm-init", None, None),
 ];
 
 impl Case {
     /// All of them.
     pub fn all() -> Vec<Self> {
-        let both = |(scenario, outside, loud): (&'static str, Option<Outside>, Neighbour)| {
-            [None, Some(loud)].map(|neighbour| Self { scenario, outside, neighbour })
+        let both = |(scenario, outside, loud): (&'static str, Option<Outside>, Option<Neighbour>)| {
+            let loud = loud.map(|loud| Self { scenario, outside, neighbour: Some(loud) });
+            std::iter::once(Self { scenario, outside, neighbour: None }).chain(loud)
         };
         SCENARIOS.into_iter().flat_map(both).collect()
     }

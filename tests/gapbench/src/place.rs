@@ -33,7 +33,7 @@ impl Place {
     /// Another program, with the simulated CUDA stack unless the machine's GPU is wanted.
     pub fn environment(&self, mut command: Command) -> Command {
         if !self.real_gpu {
-            command.env("LD_LIBRARY_PATH", self.library_path());
+            command.env("LD_LIBRARY_PATH", self.library_path()).env("SIMCUDA_DEVICES", "4");
         }
         command
     }

@@ -1,5 +1,6 @@
 //! Running one case under gtrace, and reading what is needed from its bundle.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -100,6 +101,7 @@ fn attach(place: &Place, files: &Files, arguments: &[String], length: Length) ->
     let mut workload = place.program("workloads");
     place.shared(&mut workload).args(arguments).args(["--rounds", "0"]);
     workload.env("GTRACE_TRUTH", &files.truth).env("CUDA_INJECTION64_PATH", place.shim());
+    workload.env("NVTX_INJECTION64_PATH", place.shim());
     let mut workload = Beside::start(&mut workload)?;
     let mut gtrace = place.program("gtrace");
     gtrace.arg("attach").arg(workload.pid().to_string()).arg("-o").arg(&files.bundle);
@@ -132,34 +134,100 @@ fn logged(gtrace: &mut Command, log: &Path) -> Result<()> {
     bail!("gtrace ended with {status}; {} ends with:\n  {tail}", log.display());
 }
 
+/// Where the gaps of each device are put. Each device has a time of its own, far from the others': what is right on one does
+/// not make another right.
+struct Devices {
+    /// By gap: how far its times are moved, and whether only a collective ran.
+    places: BTreeMap<i64, (i64, bool)>,
+    /// By device.
+    devices: BTreeMap<i64, Device>,
+}
+
+/// What scoring needs of a device.
+#[derive(Default)]
+struct Device {
+    /// The processes that used it.
+    pids: BTreeSet<i32>,
+    /// When only collectives ran.
+    waits: Vec<(i64, i64)>,
+}
+
+impl Devices {
+    fn of(gaps: &[GapRow]) -> Self {
+        let mut found = Self { places: BTreeMap::new(), devices: BTreeMap::from([(0, Device::default())]) };
+        for gap in gaps {
+            let (device, communication) = (i64::from(gap.device.0), &*gap.kind == "exposed_comm");
+            let entry = found.devices.entry(device).or_default();
+            entry.pids.extend(gap.pid.map(|pid| pid.0));
+            if communication {
+                entry.waits.push((gap.start_ns.0, gap.end_ns.0));
+            }
+            found.places.insert(gap.gap_id.0, (apart(device), communication));
+        }
+        found
+    }
+
+    /// What was planted on each device: on those of other ranks a late one's act, while they wait for it.
+    fn truth(&self, lines: &[Planted]) -> Vec<Planted> {
+        let mut all = Vec::new();
+        for (&device, Device { pids, waits }) in &self.devices {
+            for line in lines {
+                let own = line.gpu_pid.is_none_or(|pid| pids.contains(&pid));
+                let whole = [(line.start_ns, line.end_ns)];
+                let parts = match (own, &line.late) {
+                    (true, _) => &whole[..],
+                    (false, Some(_)) => waits,
+                    (false, None) => &[],
+                };
+                let first = parts.partition_point(|(_, end)| *end <= line.start_ns);
+                for (start, end) in parts[first..].iter().take_while(|(start, _)| *start < line.end_ns) {
+                    let start_ns = line.start_ns.max(*start) + apart(device);
+                    let end_ns = line.end_ns.min(*end) + apart(device);
+                    all.push(Planted { start_ns, end_ns, ..line.clone() });
+                }
+            }
+        }
+        all
+    }
+}
+
+/// How far the times of a device are moved.
+fn apart(device: i64) -> i64 {
+    device * 1_000_000_000_000_000
+}
+
 fn objects(path: &[Hop]) -> Vec<String> {
     path.iter().filter_map(|hop| Some(hop.object.as_ref()?.as_str().to_owned())).collect()
 }
 
 fn read(files: &Files) -> Result<Recording> {
     let bundle = Bundle::open(&files.bundle)?;
-    let gaps = bundle.read::<GapRow>()?.into_iter().map(|gap| Gap {
+    let rows = bundle.read::<GapRow>()?;
+    let devices = Devices::of(&rows);
+    let place = |gap: i64| devices.places.get(&gap).copied().unwrap_or_default();
+    let gaps = rows.into_iter().map(|gap| Gap {
         id: gap.gap_id.0,
-        start: gap.start_ns.0,
-        end: gap.end_ns.0,
+        start: gap.start_ns.0 + place(gap.gap_id.0).0,
+        end: gap.end_ns.0 + place(gap.gap_id.0).0,
         enabler: gap.enabler.map(|enabler| enabler.as_str().to_owned()),
     });
     let segments = bundle.read::<GapSegment>()?.into_iter().map(|segment| Segment {
         gap: segment.gap_id.0,
         seq: segment.seq,
-        start: segment.start_ns.0,
-        end: segment.end_ns.0,
+        start: segment.start_ns.0 + place(segment.gap_id.0).0,
+        end: segment.end_ns.0 + place(segment.gap_id.0).0,
         cause: segment.cause.as_str().to_owned(),
         object: segment.object.map(|object| object.as_str().to_owned()),
         chain_objects: objects(&segment.path),
         pid: segment.pid.map(|pid| pid.0),
         tid: segment.tid.map(|tid| tid.0),
         exact: segment.confidence.as_str() == "exact",
+        communication: place(segment.gap_id.0).1,
     });
     Ok(Recording {
         gaps: gaps.collect(),
         segments: segments.collect(),
-        truth: truth::read(&files.truth)?,
+        truth: devices.truth(&truth::read(&files.truth)?),
         meta: bundle.meta().clone(),
     })
 }

@@ -49,6 +49,8 @@ pub struct Segment {
     pub tid: Option<i32>,
     /// Whether it rests on recorded edges alone.
     pub exact: bool,
+    /// It is part of a collective that ran alone.
+    pub communication: bool,
 }
 
 /// How well a recording was attributed.
@@ -148,7 +150,10 @@ pub fn score(gaps: &[Gap], segments: &[Segment], truth: &[Planted]) -> Score {
 fn is_planted_label(segment: &Segment, line: &Planted) -> bool {
     let named = || segment.object.iter().chain(&segment.chain_objects);
     let object = |wanted: &String| named().any(|object| object.contains(wanted.as_str()));
-    line.cause.cover(&segment.cause) && line.object.as_ref().is_none_or(object)
+    let over_late = |rank: &String| !segment.communication || named().any(|object| object == rank);
+    line.cause.cover(&segment.cause)
+        && line.object.as_ref().is_none_or(object)
+        && line.late.as_ref().is_none_or(over_late)
 }
 
 /// Whether a segment inside a planted interval is right: it has the label, or a cause that goes with it there.
@@ -306,6 +311,7 @@ mod tests {
             pid: Some(1),
             tid: Some(2),
             exact: true,
+            communication: false,
         }
     }
 
@@ -319,6 +325,8 @@ mod tests {
             object: None,
             enabler: None,
             disturbed: false,
+            gpu_pid: None,
+            late: None,
             pid: 1,
             tid: 2,
         }

@@ -24,6 +24,12 @@ pub struct Planted {
     /// Other programs took the CPU from it meanwhile, says the kernel: it is left out of all sums.
     #[serde(default)]
     pub disturbed: bool,
+    /// Where there are several ranks, the process that uses this one's GPU.
+    #[serde(default)]
+    pub gpu_pid: Option<i32>,
+    /// Other ranks wait for this one meanwhile: what the chains of their waits lead over.
+    #[serde(default)]
+    pub late: Option<String>,
     /// The process that commits it.
     pub pid: i32,
     /// The thread that commits it.
@@ -125,6 +131,8 @@ mod tests {
             object: None,
             enabler: None,
             disturbed: false,
+            gpu_pid: None,
+            late: None,
             pid: 1,
             tid: 1,
         };

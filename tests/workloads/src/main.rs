@@ -16,6 +16,7 @@ mod files;
 mod gpu;
 mod group;
 mod micro;
+mod nccl;
 mod neighbour;
 mod restless;
 mod scenario;

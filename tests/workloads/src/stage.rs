@@ -17,6 +17,28 @@ extern "C" fn stop(_signal: libc::c_int) {
     STOP.store(true, Ordering::Relaxed);
 }
 
+/// Lets SIGTERM and SIGINT end the round under way, and not the program.
+pub fn catch_signals() {
+    let handler = stop as extern "C" fn(libc::c_int) as usize;
+    for signal in [libc::SIGTERM, libc::SIGINT] {
+        // SAFETY: the handler only stores to an atomic.
+        unsafe { libc::signal(signal, handler) };
+    }
+}
+
+/// Leaves SIGTERM and SIGINT to another process.
+pub fn ignore_signals() {
+    for signal in [libc::SIGTERM, libc::SIGINT] {
+        // SAFETY: ignoring a signal has no preconditions.
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
+    }
+}
+
+/// Whether a signal came.
+pub fn is_to_stop() -> bool {
+    STOP.load(Ordering::Relaxed)
+}
+
 /// How a scenario is to run.
 pub struct Options {
     /// How many rounds; 0: until a signal.
@@ -48,11 +70,7 @@ impl Stage {
     /// # Errors
     /// There is no GPU, or the neighbour cannot begin.
     pub fn open(options: &Options) -> Result<Self> {
-        let handler = stop as extern "C" fn(libc::c_int) as usize;
-        for signal in [libc::SIGTERM, libc::SIGINT] {
-            // SAFETY: the handler only stores to an atomic.
-            unsafe { libc::signal(signal, handler) };
-        }
+        catch_signals();
         let gpu = Gpu::open()?;
         // Threads that the driver makes at the first launch inherit the CPUs of the thread that launches.
         gpu.kernel(WORK_NS)?;

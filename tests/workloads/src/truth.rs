@@ -9,6 +9,9 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use serde::Serialize;
 
+/// Tells a late rank and its workers which it is.
+pub const LATE_RANK: &str = "GTRACE_WORKLOAD_LATE_RANK";
+
 /// One planted stall.
 #[derive(Clone, Debug, Serialize)]
 pub struct Line {
@@ -34,13 +37,22 @@ pub struct Line {
     pub pid: u32,
     /// The thread that commits it.
     pub tid: i32,
-    /// Always 0: one process with a GPU.
+    /// Its rank; 0 where there is one process with a GPU.
     pub rank: u32,
+    /// Where there are several ranks, the process that uses this one's GPU.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpu_pid: Option<u32>,
+    /// Other ranks wait for this one meanwhile: what the chains of their waits lead over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub late: Option<String>,
 }
 
 /// Collects the lines of one thread.
 pub struct Truth {
     path: Option<PathBuf>,
+    rank: u32,
+    late: Option<String>,
+    gpu_pid: Option<u32>,
     lines: Vec<Line>,
 }
 
@@ -48,7 +60,18 @@ impl Truth {
     /// Writes to where `GTRACE_TRUTH` says, or nowhere.
     #[must_use]
     pub fn from_environment() -> Self {
-        Self { path: std::env::var_os("GTRACE_TRUTH").map(PathBuf::from), lines: Vec::new() }
+        let path = std::env::var_os("GTRACE_TRUTH").map(PathBuf::from);
+        let late = std::env::var(LATE_RANK).ok().map(|rank| format!("rank {rank}"));
+        // A worker's parent is the rank.
+        let gpu_pid = late.is_some().then(std::os::unix::process::parent_id);
+        Self { path, rank: 0, late, gpu_pid, lines: Vec::new() }
+    }
+
+    /// Writes to the same place as a rank, whose process uses a GPU.
+    #[must_use]
+    pub fn of_rank(rank: usize) -> Self {
+        let gpu_pid = Some(std::process::id());
+        Self { rank: rank as u32, gpu_pid, ..Self::from_environment() }
     }
 
     /// Adds what the calling thread planted between two readings of the clock.
@@ -72,7 +95,9 @@ impl Truth {
             disturbed: false,
             pid,
             tid,
-            rank: 0,
+            rank: self.rank,
+            gpu_pid: self.gpu_pid,
+            late: self.late.clone(),
         });
     }
 

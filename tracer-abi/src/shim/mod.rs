@@ -16,6 +16,7 @@ mod gpu;
 mod header;
 mod host;
 mod info;
+mod marker;
 mod producer;
 mod record;
 mod slot;
@@ -32,6 +33,7 @@ pub use info::{
     ClockRecord, ContextRecord, DeviceRecord, InvalidReason, InvalidRecord, NameRecord, SessionRecord,
     StreamRecord, WhichClock,
 };
+pub use marker::{MarkerNameRecord, MarkerRecord, NcclFunction, NcclRecord};
 pub use producer::Producer;
 pub use record::{Class, Record, RecordKind};
 pub use slot::{Slot, SlotState};
@@ -61,5 +63,7 @@ pub const RING_MAX_BYTES: u64 = 256 << 20;
 pub const RECORD_MAX_BYTES: usize = 4096;
 /// Bytes of a kernel's (mangled) name that are kept. Template instances of a few thousand bytes exist.
 pub const NAME_MAX_BYTES: usize = 2048;
+/// Bytes of a marked range's name that are kept.
+pub const MARKER_NAME_MAX_BYTES: usize = 256;
 /// Bytes of a device's name that are kept.
 pub const DEVICE_NAME_MAX_BYTES: usize = 96;

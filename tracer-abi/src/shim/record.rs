@@ -18,14 +18,24 @@ pub enum Class {
     Clock = 5,
     /// Notes of invalid records.
     Invalid = 6,
+    /// Marked ranges and calls of NCCL.
+    Marker = 7,
 }
 
 impl Class {
     /// How many there are.
-    pub const COUNT: usize = 7;
+    pub const COUNT: usize = 8;
     /// All of them.
-    pub const ALL: [Self; Self::COUNT] =
-        [Self::Gpu, Self::Api, Self::Sync, Self::Overhead, Self::Info, Self::Clock, Self::Invalid];
+    pub const ALL: [Self; Self::COUNT] = [
+        Self::Gpu,
+        Self::Api,
+        Self::Sync,
+        Self::Overhead,
+        Self::Info,
+        Self::Clock,
+        Self::Invalid,
+        Self::Marker,
+    ];
 }
 
 macro_rules! record_kinds {
@@ -67,6 +77,9 @@ record_kinds! {
     Session = 12: Info,
     Clock = 13: Clock,
     Invalid = 14: Invalid,
+    MarkerName = 15: Info,
+    Marker = 16: Marker,
+    Nccl = 17: Marker,
 }
 
 /// A record of the ring.

@@ -5,8 +5,8 @@ use super::timeline::{Timeline, TimelineBuilder};
 use super::{Analysis, Violation, analyze};
 use crate::event::{DurationNs, MonoNs, Pid, Text};
 use crate::store::schema::{
-    BlockIo, CudaApi, CudaOverhead, CudaSync, Gap, GapSegment, GpuOp, Interrupt, Loss, Marker, MemoryStall,
-    OffCpu, Process, Retransmit, Sample, Syscall, Thread,
+    BlockIo, Collective, CudaApi, CudaOverhead, CudaSync, Gap, GapSegment, GpuOp, Interrupt, Loss, Marker,
+    MemoryStall, OffCpu, Process, Retransmit, Sample, Syscall, Thread,
 };
 use crate::store::{Bundle, StoreError, Table};
 
@@ -62,6 +62,7 @@ pub fn read_timeline_until(
     unordered(bundle, advance, |row| builder.cuda_overhead(row))?;
     unordered(bundle, advance, |row| builder.marker(row))?;
     unordered(bundle, advance, |row| builder.sample(row))?;
+    unordered(bundle, advance, |row| builder.collective(row))?;
     unordered(bundle, advance, |row| builder.off_cpu(row))?;
     unordered(bundle, advance, |row| builder.syscall(row))?;
     unordered(bundle, advance, |row| builder.block_io(row))?;
@@ -86,6 +87,7 @@ pub fn rows_to_read(bundle: &Bundle) -> Result<u64, StoreError> {
         + bundle.count::<CudaOverhead>()?
         + bundle.count::<Marker>()?
         + bundle.count::<Sample>()?
+        + bundle.count::<Collective>()?
         + bundle.count::<OffCpu>()?
         + bundle.count::<Syscall>()?
         + bundle.count::<BlockIo>()?

@@ -158,6 +158,11 @@ causes! {
     CopyPeer "copy.peer": "a copy between GPUs ran alone", "copy, bytes, bandwidth", "Overlap it with compute";
     CopyDevice "copy.device": "a copy within the device ran alone", "copy, bytes, bandwidth", "Avoid the copy";
     CopyMemset "copy.memset": "memory was being set, and nothing else ran", "bytes", "Avoid the memset, or fuse it";
+    CommWaitRank "comm.wait_rank": "a collective waited for a late rank whose GPU was still at work", "rank, its kernel",
+        "Give the ranks equal work: batch sizes, sequence lengths, experts, pipeline stages";
+    CommTransfer "comm.transfer": "all ranks were there, and their data was moving", "collective",
+        "Overlap it with compute; send less (gradient accumulation, compression); look at the links";
+    CommInit "comm.init": "a communicator was being set up", "call", "Make communicators once, before the first step";
     CommWaitOrTransfer "comm.wait_or_transfer": "a collective ran alone; not all ranks are recorded, so waiting for a \
          late rank and moving data cannot be told apart", "collective", "Record all ranks";
     AppNoRequest "app.no_request": "a server waited for a request", "listener", "Nothing: there was nothing to do";

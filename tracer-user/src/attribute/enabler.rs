@@ -1,10 +1,29 @@
 //! What had drained the launch queue: without that synchronising call, the work would already have been queued.
 
-use super::timeline::{NO_INDEX, Op, Timeline};
+use super::busy::Activity;
+use super::gaps::RawGap;
+use super::timeline::{DeviceMoment, NO_INDEX, Op, Timeline};
 use crate::event::{DurationNs, Interval};
 
 /// How far host and device clocks may be apart beside the measured residual.
 const CLOCKS_APART: DurationNs = DurationNs(1_000);
+
+/// The enabler of a gap. Where a collective waited for a late rank, that of the late rank.
+#[must_use]
+pub fn of_gap(timeline: &Timeline, gap: &RawGap) -> Option<usize> {
+    if gap.activity == Activity::ExposedComm
+        && let DeviceMoment::Running(op) = timeline.op_before(gap.device, gap.time.end)
+        && let Some(&meeting) = timeline.meeting_of.get(&op)
+    {
+        let index = timeline.meetings[meeting as usize].last;
+        let last = &timeline.ops[index];
+        // Since its own GPU had run out of work.
+        let before = index.checked_sub(1).filter(|&before| timeline.ops[before].device == last.device);
+        let idle = before.map_or(gap.time.start, |before| timeline.latest_ends[before]);
+        return enabler(timeline, last, Interval::new(idle.min(last.start()), last.start()));
+    }
+    gap.next.and_then(|next| enabler(timeline, &timeline.ops[next], gap.time))
+}
 
 /// The last synchronising CUDA call of the launching thread that ended within the gap, before the launch of the op that
 /// ended the gap, and that had begun before the gap did; an index into [`Timeline::api`].

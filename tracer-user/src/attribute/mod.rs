@@ -115,7 +115,7 @@ pub fn analyze(timeline: &Timeline) -> Result<Analysis, Violation> {
         conserve::check_gap(index, gap, &pieces)?;
         let first = segments.len();
         segments.extend(pieces);
-        let enabler = gap.next.and_then(|next| enabler::enabler(timeline, &timeline.ops[next], gap.time));
+        let enabler = enabler::of_gap(timeline, gap);
         attributed.push(AttributedGap { gap: *gap, segments: (first, segments.len()), enabler });
     }
     let Walker { names, paths, .. } = walker;

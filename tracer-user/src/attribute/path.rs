@@ -34,6 +34,9 @@ impl HopState {
     }
 }
 
+/// The edge from a collective to the rank that it waited for.
+pub const LATE_RANK: &str = "late rank";
+
 /// How the next hop ended this one's wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edge {
@@ -53,6 +56,8 @@ pub enum Edge {
     Interrupt,
     /// The next hop's process was made by this one.
     Parent,
+    /// A collective waited for the rank of the next hop.
+    LateRank,
 }
 
 impl Edge {
@@ -68,6 +73,7 @@ impl Edge {
             Self::Gpu => Some("device"),
             Self::Interrupt => Some("interrupt"),
             Self::Parent => Some("created by"),
+            Self::LateRank => Some(LATE_RANK),
         }
     }
 }

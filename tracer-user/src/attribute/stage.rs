@@ -65,10 +65,14 @@ pub fn stage_of<'a>(
     hops: impl Iterator<Item = (&'a PathHop, Option<Role>)>,
 ) -> Stage {
     match cause {
-        Cause::CommWaitOrTransfer => return Stage::Communication,
+        Cause::CommWaitOrTransfer | Cause::CommWaitRank | Cause::CommTransfer => return Stage::Communication,
         Cause::AppNoRequest => return Stage::Serving,
         Cause::HostDataLoader => return Stage::DataLoading,
-        Cause::CudaInit | Cause::CudaModuleLoad | Cause::CudaJit | Cause::CudaGraphBuild => {
+        Cause::CommInit
+        | Cause::CudaInit
+        | Cause::CudaModuleLoad
+        | Cause::CudaJit
+        | Cause::CudaGraphBuild => {
             return Stage::Startup;
         }
         _ => {}

@@ -28,6 +28,8 @@ pub const MAX_HOPS: usize = 32;
 enum Station {
     Thread(ThreadIndex),
     Op(usize),
+    /// The wait for the rank of this op.
+    Rank(usize),
 }
 
 /// What is handed from hop to hop.
@@ -97,7 +99,7 @@ impl<'a> Walker<'a> {
         self.launched = None;
         match gap.activity {
             Activity::ExposedCopy => leaf::copy::exposed_copy(self, gap),
-            Activity::ExposedComm => leaf::copy::exposed_communication(self, gap),
+            Activity::ExposedComm => leaf::collective::exposed_communication(self, gap),
             Activity::Idle | Activity::Busy => match gap.next {
                 Some(op) => self.wait_for_op(op, gap.time, Chain::START),
                 None => self.emit(gap.time, Chain::START, Leaf::device(Name::NONE, Cause::AppNoWork)),
@@ -155,10 +157,42 @@ impl<'a> Walker<'a> {
             Station::Thread(thread) => {
                 Leaf::thread(self.timeline, thread, HopState::Unknown, Cause::UnknownDepth)
             }
-            Station::Op(op) => Leaf::device(self.timeline.ops[op].name, Cause::UnknownDepth),
+            Station::Op(op) | Station::Rank(op) => {
+                Leaf::device(self.timeline.ops[op].name, Cause::UnknownDepth)
+            }
         };
         self.emit(time, chain, leaf.on(why));
         false
+    }
+
+    /// Whether the chain may go on to the rank of op `op`; to be followed by [`Walker::leave`].
+    pub fn enter_rank(&mut self, op: usize, time: Interval, chain: Chain) -> bool {
+        self.enter(Station::Rank(op), time, chain)
+    }
+
+    /// Leaves the station that was entered last.
+    pub fn leave(&mut self) {
+        self.stations.pop();
+    }
+
+    /// Turns to another device: its waits are walked as those of its own gaps. What is to be given to
+    /// [`Walker::turn_back`].
+    pub fn turn_to(&mut self, device: DeviceId) -> (DeviceId, Option<usize>) {
+        (std::mem::replace(&mut self.device, device), self.previous.take())
+    }
+
+    /// Turns back.
+    pub fn turn_back(&mut self, (device, previous): (DeviceId, Option<usize>)) {
+        (self.device, self.previous) = (device, previous);
+    }
+
+    /// `time`, in which the device that the walker has turned to idled, was a wait for op `op`, the next on it.
+    pub fn follow_op(&mut self, op: usize, time: Interval, chain: Chain) {
+        let device = self.timeline.ops[op].device;
+        let first = self.timeline.device_ranges.get(&device).map_or(op, |range| range.start);
+        self.previous = op.checked_sub(1).filter(|&before| before >= first);
+        self.wait_for_op(op, time, chain);
+        self.previous = None;
     }
 
     /// `time`, at whose end op `op` started, is explained by what came before that start.
@@ -295,7 +329,15 @@ impl<'a> Walker<'a> {
         }
         let mut rest = time;
         while !rest.is_empty() {
-            let piece = last_piece(self.timeline, thread, rest);
+            let (set_up, boundary) = self.timeline.set_up_before(thread, rest.end);
+            if let Some(marker) = set_up {
+                let piece = Interval::new(boundary.max(rest.start), rest.end);
+                leaf::collective::set_up(self, thread, piece, marker, chain);
+                rest.end = piece.start;
+                continue;
+            }
+            let within = Interval::new(boundary.max(rest.start), rest.end);
+            let piece = last_piece(self.timeline, thread, within);
             match piece.state {
                 ThreadState::Running => leaf::cpu::running(self, thread, piece.time, chain),
                 ThreadState::Exiting => leaf::cpu::exiting(self, thread, piece.time, chain),

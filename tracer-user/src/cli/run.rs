@@ -56,6 +56,10 @@ pub fn run(args: &RunArgs, ui: &Ui) -> Result<ExitStatus> {
         _ if args.no_cupti => {}
         Ok(variable) => {
             line.variables.extend(variable);
+            // A program may be under another tool that listens to its marks; those are then left to it.
+            if let (Ok(shim), None) = (injection::library(), std::env::var_os(injection::NVTX_VARIABLE)) {
+                line.variables.push((injection::NVTX_VARIABLE.into(), shim.into()));
+            }
             // Without this the shim waits for a recorder to find it, and the first calls are missed.
             line.variables.push((injection::START.into(), "1".into()));
             let collection = args.collect.wish().collection.to_raw();

@@ -2,9 +2,14 @@
 //!
 //! The kernel of a collective begins on each rank when that rank arrives and ends on all of them when the last has arrived
 //! and the data has moved. So the shortest of its kernels is that of the last rank to arrive, and by as much as another
-//! rank's is longer, that rank waited. Lengths are enough for this: clocks of different hosts need not agree.
+//! rank's is longer, that rank waited. Lengths are enough for this: clocks of different hosts need not agree ([`match_ranks`]).
+//! Where all ranks are in one recording, their begins tell when each arrived ([`meetings`]).
+
+mod meeting;
 
 use std::collections::BTreeMap;
+
+pub use meeting::{Meeting, meetings};
 
 use crate::event::{DurationNs, Text};
 use crate::store::schema::Collective;
@@ -124,11 +129,11 @@ fn length(row: &Collective) -> DurationNs {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::event::{DeviceId, MonoNs, OpId, Pid, StreamId};
 
-    fn collective(start_us: i64, length_us: i64, op: &str) -> Collective {
+    pub(super) fn collective(start_us: i64, length_us: i64, op: &str) -> Collective {
         Collective {
             op_id: OpId(start_us),
             pid: Pid(1),

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 /// The driver's variable for libraries to load into a 64-bit process (CUPTI's own, documented for injection).
 pub const VARIABLE: &str = "CUDA_INJECTION64_PATH";
+/// NVTX's variable for the library that is told what programs mark.
+pub const NVTX_VARIABLE: &str = "NVTX_INJECTION64_PATH";
 /// Tells the shim to collect from the start, before the first context exists.
 pub const START: &str = "GTRACE_START";
 /// Tells the shim what to collect until the recorder says so.

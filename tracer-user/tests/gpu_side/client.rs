@@ -20,6 +20,11 @@ const PTX: &CStr = c"
 }
 ";
 
+/// Names the communicator of its ranks.
+pub const COMMUNICATOR: &str = "GTRACE_TEST_COMMUNICATOR";
+/// The device that it uses, 0 without.
+pub const DEVICE: &str = "GTRACE_TEST_DEVICE";
+
 /// Bytes of a copy.
 pub const COPY_BYTES: usize = 1 << 20;
 
@@ -54,7 +59,8 @@ impl Cuda {
         let (mut context, mut module, mut function, mut stream) =
             (ptr::null_mut(), ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
         call!(library, "cuInit"(0 => c_uint));
-        call!(library, "cuDeviceGet"(&raw mut device => *mut c_int, 0 => c_int));
+        let number: c_int = std::env::var(DEVICE).map_or(0, |number| number.parse().unwrap());
+        call!(library, "cuDeviceGet"(&raw mut device => *mut c_int, number => c_int));
         call!(library, "cuDevicePrimaryCtxRetain"(&raw mut context => *mut Handle, device => c_int));
         call!(library, "cuCtxSetCurrent"(context => Handle));
         call!(library, "cuModuleLoadData"(&raw mut module => *mut Handle, PTX.as_ptr() => *const c_char));
@@ -121,6 +127,7 @@ pub fn run(work: &str) {
         "graph" => graph(&cuda, number),
         "threads" => threads(cuda, number),
         "fork" => fork(&cuda, number),
+        "nccl" => nccl(&cuda, number as c_int),
         "exit_at_once" => {
             for _ in 0..number {
                 cuda.launch(1_000);
@@ -201,6 +208,45 @@ fn fork(cuda: &Cuda, number: u64) {
     unsafe { libc::waitpid(child, &raw mut status, 0) };
     assert_eq!(status, 0, "the child ended well");
     say(&format!("child {child} {}", now() - before));
+}
+
+/// `ncclUniqueId`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct UniqueId([u8; 128]);
+
+/// One of two ranks: ten all-reduces, the second rank a little late for each; a group of an all-reduce and an all-gather; a
+/// send to the other rank and a receive from it.
+fn nccl(cuda: &Cuda, rank: c_int) {
+    let mut id = UniqueId([7; 128]);
+    let name = std::env::var(COMMUNICATOR).unwrap();
+    id.0[..name.len()].copy_from_slice(name.as_bytes());
+    // SAFETY: NCCL may be loaded into any process.
+    let library = unsafe { Library::new("libnccl.so.2") }.unwrap();
+    let (mut comm, stream, none) = (ptr::null_mut(), cuda.stream, ptr::null_mut::<c_void>());
+    call!(library, "ncclCommInitRank"(&raw mut comm => *mut Handle, 2 => c_int, id => UniqueId, rank => c_int));
+    let all_reduce = || {
+        call!(library, "ncclAllReduce"(none => Handle, none => Handle, 1024 => usize, 7 => c_int, 0 => c_int,
+            comm => Handle, stream => Handle));
+    };
+    for _ in 0..10 {
+        if rank == 1 {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        cuda.launch(10_000);
+        all_reduce();
+        cuda.synchronize();
+    }
+    call!(library, "ncclGroupStart"());
+    all_reduce();
+    call!(library, "ncclAllGather"(none => Handle, none => Handle, 512 => usize, 7 => c_int, comm => Handle, stream => Handle));
+    call!(library, "ncclGroupEnd"());
+    call!(library, "ncclGroupStart"());
+    call!(library, "ncclSend"(none => Handle, 64 => usize, 7 => c_int, 1 - rank => c_int, comm => Handle, stream => Handle));
+    call!(library, "ncclRecv"(none => Handle, 64 => usize, 7 => c_int, 1 - rank => c_int, comm => Handle, stream => Handle));
+    call!(library, "ncclGroupEnd"());
+    cuda.synchronize();
+    call!(library, "ncclCommDestroy"(comm => Handle));
 }
 
 fn gettid() -> i32 {

@@ -104,7 +104,7 @@ fn nonsense() {
                 data[at + 8 * word..at + 8 * word + 8].copy_from_slice(&value.to_ne_bytes());
             }
             let tag = !(at as u64 >> 3) & 0xFFFF_FFFF;
-            let slot = tag | words << 32 | (random() % 17) << 48 | 0xA6 << 56;
+            let slot = tag | words << 32 | (random() % 18) << 48 | 0xA6 << 56;
             data[at..at + 8].copy_from_slice(&slot.to_ne_bytes());
             at += 8 * words as usize;
         }
@@ -112,10 +112,13 @@ fn nonsense() {
         let (mut side, mut rows) = (GpuSide::new(), Rows::default());
         side.scan([own()]);
         side.drain(&mut |row| rows.take(row));
-        assert_eq!(side.processes().len(), 1);
+        assert_eq!(side.pids().count(), 1);
         side.finish(std::time::Duration::ZERO, &mut |row| rows.take(row));
         for op in &rows.ops {
             assert!(op.start_ns.0 > 0 && op.end_ns >= op.start_ns, "{op:?}");
+        }
+        for marker in &rows.markers {
+            assert!(marker.start_ns.0 > 0 && marker.end_ns >= marker.start_ns, "{marker:?}");
         }
         for loss in &rows.losses {
             assert!(loss.end_ns >= loss.start_ns && loss.count > 0, "{loss:?}");

@@ -93,7 +93,7 @@ fn full_ring() {
         of_class.map(|loss| loss.count as usize).sum()
     };
     assert!(lost("GPU work") > 0, "{:?}", rows.losses);
-    assert_eq!(rows.ops.len() + lost("GPU work"), 200 * 12);
+    assert_eq!(rows.ops.len() + lost("GPU work"), 200 * 12, "{:?}", rows.losses);
     assert_eq!(
         rows.syncs.iter().filter(|sync| &*sync.kind == "stream").count() + lost("synchronisations"),
         200

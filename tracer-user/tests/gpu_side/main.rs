@@ -11,6 +11,7 @@ mod hostile;
 mod life;
 mod matrix;
 mod modes;
+mod nccl;
 mod record;
 mod target;
 
@@ -19,7 +20,8 @@ fn main() {
         return client::run(&work);
     }
     let tests: Vec<(&str, fn())> =
-        [record::TESTS, faults::TESTS, life::TESTS, modes::TESTS, hostile::TESTS, matrix::TESTS].concat();
+        [record::TESTS, faults::TESTS, life::TESTS, modes::TESTS, hostile::TESTS, matrix::TESTS, nccl::TESTS]
+            .concat();
     let mut wanted: Vec<String> =
         std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
     if std::env::args().any(|argument| argument == "--list") {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use gtrace::event::{Pid, Text};
 use gtrace::record::gpu::{GpuRow, GpuSide};
-use gtrace::store::schema::{CudaApi, CudaOverhead, CudaSync, GpuOp, Loss};
+use gtrace::store::schema::{Collective, CudaApi, CudaOverhead, CudaSync, GpuOp, Loss, Marker};
 
 use super::client::WORK;
 
@@ -127,6 +127,8 @@ pub struct Rows {
     pub overheads: Vec<CudaOverhead>,
     pub losses: Vec<Loss>,
     pub clocks: usize,
+    pub markers: Vec<Marker>,
+    pub collectives: Vec<Collective>,
 }
 
 impl Rows {
@@ -138,6 +140,8 @@ impl Rows {
             GpuRow::Overhead(row) => self.overheads.push(row),
             GpuRow::Loss(row) => self.losses.push(row),
             GpuRow::Clock(_) => self.clocks += 1,
+            GpuRow::Marker(row) => self.markers.push(row),
+            GpuRow::Collective(row) => self.collectives.push(row),
         }
     }
 
@@ -186,7 +190,7 @@ pub fn drain_until(
 /// Finds the ring of a client.
 pub fn find(side: &mut GpuSide, target: &Target) {
     let deadline = Instant::now() + Duration::from_secs(10);
-    while side.processes().is_empty() {
+    while side.processes().iter().all(|process| process.pid != target.pid().0) {
         assert!(Instant::now() < deadline, "no ring in process {}", target.pid());
         side.scan([target.pid()]);
         std::thread::sleep(Duration::from_millis(5));

@@ -46,6 +46,13 @@ pub struct DeviceMemory {
     bytes: usize,
 }
 
+impl DeviceMemory {
+    /// Where it lies.
+    pub fn address(self) -> u64 {
+        self.pointer
+    }
+}
+
 impl Gpu {
     /// Opens device 0.
     ///
@@ -60,6 +67,14 @@ impl Gpu {
     /// # Errors
     /// There is no CUDA driver or no such device, or a call fails.
     pub fn open_device(number: i32) -> Result<Self> {
+        Self::open_on(number, false)
+    }
+
+    /// The same. `blocking`: threads that wait for it sleep.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn open_on(number: i32, blocking: bool) -> Result<Self> {
         // cudarc panics on a missing library, so ask first.
         // SAFETY: this only loads the CUDA driver's library, which is made for it.
         if !unsafe { sys::is_culib_present() } {
@@ -69,6 +84,13 @@ impl Gpu {
         }
         result::init().or_say("cuInit failed")?;
         let device = result::device::get(number).or_say(&format!("there is no CUDA device {number}"))?;
+        if blocking {
+            let flags = sys::CUctx_flags_enum::CU_CTX_SCHED_BLOCKING_SYNC as u32;
+            // SAFETY: a device that the driver gave, and a flag.
+            unsafe { sys::cuDevicePrimaryCtxSetFlags_v2(device, flags) }
+                .result()
+                .or_say("cannot let waits for the device sleep")?;
+        }
         // SAFETY: the device was returned by the driver; its context stays retained for the life of the process.
         let context =
             unsafe { result::primary_ctx::retain(device) }.or_say("cannot get the device's context")?;
@@ -96,6 +118,11 @@ impl Gpu {
         // SAFETY: function and stream are live; the kernel has one parameter of 8 bytes, copied before the call returns.
         unsafe { result::launch_kernel(self.spin_ns, (1, 1, 1), (1, 1, 1), 0, self.stream, &mut parameters) }
             .or_say("cannot launch the kernel")
+    }
+
+    /// The stream.
+    pub fn stream(&self) -> *mut c_void {
+        self.stream.cast()
     }
 
     /// Waits until the device has done all that was queued.

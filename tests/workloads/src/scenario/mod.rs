@@ -14,6 +14,7 @@ mod module_load;
 mod other_device;
 mod other_stream;
 mod pageable_copy;
+mod ranks;
 pub mod run_queue;
 pub mod shared_device;
 mod sleep;
@@ -27,12 +28,13 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 
 use crate::stage::Options;
+use ranks::Act;
 
 /// A scenario's entry.
 type Run = fn(&Options) -> Result<()>;
 
 /// The scenarios by their names.
-pub const SCENARIOS: [(&str, Run); 21] = [
+pub const SCENARIOS: [(&str, Run); 30] = [
     ("cold-read", cold_read::run),
     ("direct-read", direct_read::run),
     ("uring-read", uring_read::run),
@@ -54,6 +56,15 @@ pub const SCENARIOS: [(&str, Run); 21] = [
     ("other-stream", other_stream::run),
     ("other-device", other_device::run),
     ("shared-device", shared_device::run),
+    ("late-rank-read", |options| ranks::run(options, Act::Read, 2)),
+    ("late-rank-read-4", |options| ranks::run(options, Act::Read, 4)),
+    ("late-rank-decode", |options| ranks::run(options, Act::Decode, 2)),
+    ("late-rank-decode-4", |options| ranks::run(options, Act::Decode, 4)),
+    ("late-rank-contention", |options| ranks::run(options, Act::Contention, 2)),
+    ("late-rank-contention-4", |options| ranks::run(options, Act::Contention, 4)),
+    ("late-rank-sync", |options| ranks::run(options, Act::Sync, 2)),
+    ("late-rank-sync-4", |options| ranks::run(options, Act::Sync, 4)),
+    ("comm-init", |options| ranks::run(options, Act::Setup, 2)),
 ];
 
 /// Runs a scenario.
@@ -79,6 +90,7 @@ pub fn work(arguments: &[String]) -> Result<()> {
             throttled_read::work(&PathBuf::from(path), &PathBuf::from(group))
         }
         [kind] if kind == "decode" => decode::work(),
+        [kind, rest @ ..] if kind == "rank" => ranks::work(rest),
         _ => bail!("there is no worker `{}`", arguments.join(" ")),
     }
 }

@@ -6,6 +6,7 @@ use anyhow::Result;
 use crate::clock::now_ns;
 use crate::cpu;
 use crate::stage::{Options, Stage};
+use crate::truth::Truth;
 
 /// How long the main thread computes in a round, by the wall clock.
 const COMPUTE_NS: i64 = 40_000_000;
@@ -18,19 +19,24 @@ pub fn run(options: &Options) -> Result<()> {
     // Nothing in a round ever waits: a wake-up onto the contended CPU would be a wait for it that nobody can time.
     Stage::open(options)?.pinned().rounds(|stage, _| {
         stage.gpu.kernel(WORK_NS)?;
-        let end = now_ns() + COMPUTE_NS;
-        let mut before = now_ns();
-        let mut state = 1;
-        while before < end {
-            state = std::hint::black_box(cpu::xorshift(state, 500));
-            let after = now_ns();
-            if after - before > JUMP_NS {
-                stage.truth.planted(before, after, &["host.runq"], None);
-            }
-            before = after;
-        }
+        compute(&mut stage.truth);
         Ok(())
     })
+}
+
+/// Computes, and writes down when it was not on the CPU.
+pub fn compute(truth: &mut Truth) {
+    let end = now_ns() + COMPUTE_NS;
+    let mut before = now_ns();
+    let mut state = 1;
+    while before < end {
+        state = std::hint::black_box(cpu::xorshift(state, 500));
+        let after = now_ns();
+        if after - before > JUMP_NS {
+            truth.planted(before, after, &["host.runq"], None);
+        }
+        before = after;
+    }
 }
 
 /// The other process: computes in bursts on the same CPU until it is killed.

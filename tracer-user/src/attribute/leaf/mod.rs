@@ -1,5 +1,6 @@
 //! Where chains end, one file a family of causes.
 
+pub mod collective;
 pub mod copy;
 pub mod cpu;
 pub mod gpu;

@@ -58,6 +58,7 @@ fn in_marker(timeline: &Timeline, thread: ThreadIndex, index: usize) -> Leaf {
         (None, MarkerKind::Operator) => (Cause::HostOperator, marker.name),
         (None, MarkerKind::Python) => (Cause::HostPython, marker.name),
         (None, MarkerKind::Step) => (Cause::UnknownNotTraced, marker.name),
+        (None, MarkerKind::CommInit) => (Cause::CommInit, marker.name),
         (None, MarkerKind::Marked | MarkerKind::DataLoader) => (Cause::HostMarked, marker.name),
     };
     let leaf = Leaf::thread(timeline, thread, HopState::Unknown, cause)

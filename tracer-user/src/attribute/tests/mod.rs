@@ -1,5 +1,6 @@
 //! Hand-made timelines for each rule and trap, and random ones for what must hold whatever the timeline.
 
+mod collective;
 mod golden;
 mod gpu;
 mod host;

@@ -9,8 +9,8 @@ use crate::event::{
     ContextId, CorrelationId, DeviceId, DurationNs, MonoNs, OpId, Pid, RequestId, RowId, StreamId, Text, Tid,
 };
 use crate::store::schema::{
-    BlockIo, CudaApi, CudaOverhead, CudaSync, Frame, GapSegment, GpuOp, Interrupt, Loss, MemoryStall, OffCpu,
-    Process, Retransmit, Sample, Syscall, Thread,
+    BlockIo, Collective, CudaApi, CudaOverhead, CudaSync, Frame, GapSegment, GpuOp, Interrupt, Loss, Marker,
+    MemoryStall, OffCpu, Process, Retransmit, Sample, Syscall, Thread,
 };
 
 /// The GPU process and its main thread.
@@ -40,6 +40,8 @@ pub struct Scene {
     pub threads: Vec<Thread>,
     pub processes: Vec<Process>,
     pub losses: Vec<Loss>,
+    pub markers: Vec<Marker>,
+    pub collectives: Vec<Collective>,
     pub throttled: BTreeMap<String, i64>,
     pub started: i64,
     pub ended: i64,
@@ -351,6 +353,8 @@ impl Scene {
         self.retransmits.iter().for_each(|row| builder.retransmit(row));
         self.samples.iter().for_each(|row| builder.sample(row));
         self.losses.iter().for_each(|row| builder.loss(row));
+        self.markers.iter().for_each(|row| builder.marker(row));
+        self.collectives.iter().for_each(|row| builder.collective(row));
         builder.finish()
     }
 

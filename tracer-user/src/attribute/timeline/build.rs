@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::op::copy_kind;
 use super::{
-    ApiCall, Call, CopyKind, LossKind, Lost, Marker, MarkerKind, NO_INDEX, Nested, OffCpu, OffState, Op,
-    OpClass, ProcessRow, Request, Requests, Sample, Sync, Taken, TakenBy, ThreadIndex, ThreadKind,
+    ApiCall, Call, CopyKind, LossKind, Lost, Marker, MarkerKind, Meeting, NO_INDEX, Nested, OffCpu, OffState,
+    Op, OpClass, ProcessRow, Request, Requests, Sample, Sync, Taken, TakenBy, ThreadIndex, ThreadKind,
     ThreadRows, Timeline, Waker, is_collective,
 };
 use crate::attribute::cuda_call::CudaCall;
@@ -14,7 +14,8 @@ use crate::attribute::names::Name;
 use crate::attribute::system_call::SystemCall;
 use crate::attribute::wait;
 use crate::attribute::wake_edge::{is_driver_name, is_tool_name};
-use crate::event::{ContextId, CorrelationId, DurationNs, Interval, MonoNs, Pid, StreamId, Tid};
+use crate::collective::meetings;
+use crate::event::{ContextId, CorrelationId, DurationNs, Interval, MonoNs, OpId, Pid, StreamId, Tid};
 use crate::store::schema;
 
 /// A thread before it has a place.
@@ -46,6 +47,7 @@ pub struct TimelineBuilder {
     taken: Vec<(ThreadKey, Taken)>,
     samples: Vec<(ThreadKey, Sample)>,
     requests: Vec<Request>,
+    collectives: Vec<schema::Collective>,
     latest: MonoNs,
     ended: bool,
     /// For how long each control group was held back by a CPU quota.
@@ -195,6 +197,11 @@ impl TimelineBuilder {
                 inside: names.str(&place.inside),
             },
         ));
+    }
+
+    /// Adds a collective.
+    pub fn collective(&mut self, row: &schema::Collective) {
+        self.collectives.push(row.clone());
     }
 
     /// Adds a synchronisation.
@@ -391,6 +398,7 @@ impl TimelineBuilder {
         wait::join_waits_begun_again(&mut timeline);
         nest(&mut timeline.api);
         nest(&mut timeline.markers);
+        find_set_ups(&mut timeline);
         timeline.syncs.sort_by_key(|sync| (sync.pid, sync.correlation, sync.id));
         let mut waits: Vec<u32> = (0..timeline.syncs.len() as u32)
             .filter(|&index| timeline.syncs[index as usize].stream_wait)
@@ -403,6 +411,7 @@ impl TimelineBuilder {
         timeline.requests = Requests::new(self.requests);
         join_launches(&mut timeline);
         order_ops(&mut timeline);
+        join_meetings(&mut timeline, &self.collectives);
         timeline.losses.sort_by_key(|loss| (loss.time, loss.pid, loss.source));
         timeline.retransmits.values_mut().for_each(|times| times.sort_unstable());
         timeline
@@ -577,6 +586,45 @@ fn join_launches(timeline: &mut Timeline) {
         true
     });
     timeline.ops = ops;
+}
+
+/// Finds where threads set communicators up. Another tool's recording says of every moment in which range it was anyway.
+fn find_set_ups(timeline: &mut Timeline) {
+    if timeline.imported {
+        return;
+    }
+    for (index, marker) in timeline.markers.iter().enumerate() {
+        if marker.kind != MarkerKind::CommInit {
+            continue;
+        }
+        let set_ups = timeline.set_ups.entry(marker.thread).or_default();
+        let inside =
+            set_ups.last().is_some_and(|&last| timeline.markers[last as usize].time.end > marker.time.start);
+        if !inside {
+            set_ups.push(index as u32);
+        }
+    }
+}
+
+/// Finds the ops of collectives whose ranks are all recorded.
+fn join_meetings(timeline: &mut Timeline, rows: &[schema::Collective]) {
+    let meetings = meetings(rows, timeline.clock_residual);
+    if meetings.is_empty() {
+        return;
+    }
+    let places: HashMap<OpId, usize> =
+        timeline.ops.iter().enumerate().map(|(index, op)| (op.id, index)).collect();
+    for meeting in meetings {
+        let row = &rows[meeting.last];
+        let Some(&last) = places.get(&row.op_id) else { continue };
+        let number = timeline.meetings.len() as u32;
+        timeline.meetings.push(Meeting { last, rank: row.rank });
+        for member in meeting.members {
+            if let Some(&op) = places.get(&rows[member].op_id) {
+                timeline.meeting_of.insert(op, number);
+            }
+        }
+    }
 }
 
 /// Finds the op before each op on its stream, and indexes the ops of each device by the latest end so far.

@@ -56,6 +56,8 @@ pub struct Timeline {
     pub markers: Vec<Marker>,
     /// Stack samples by thread and time.
     pub samples: Vec<Sample>,
+    /// Where each thread set communicators up: indices into `markers`, by time, none within another.
+    pub set_ups: HashMap<ThreadIndex, Vec<u32>>,
     /// The recording is another tool's: what a thread did between its calls and ranges is not known.
     pub imported: bool,
     /// Synchronisations by process and correlation.
@@ -74,10 +76,23 @@ pub struct Timeline {
     pub processes: HashMap<Pid, ProcessRow>,
     /// The device of each context, as its ops show.
     pub devices: HashMap<(Pid, ContextId), DeviceId>,
+    /// Where all ranks of a collective met, each once.
+    pub meetings: Vec<Meeting>,
+    /// For ops that are a collective of which all ranks are recorded, an index into `meetings`.
+    pub meeting_of: HashMap<usize, u32>,
     /// The smallest correlation id among the CUDA calls of each process.
     pub first_correlation: HashMap<Pid, CorrelationId>,
     /// Devices of which only the driver's calls tell: their gaps are bounds.
     pub bounded: HashSet<DeviceId>,
+}
+
+/// A collective of which all ranks are recorded.
+#[derive(Clone, Copy, Debug)]
+pub struct Meeting {
+    /// The op of the rank that came last, an index into [`Timeline::ops`].
+    pub last: usize,
+    /// Which rank that is.
+    pub rank: Option<i32>,
 }
 
 /// What a device did just before a moment. Ops are indices into [`Timeline::ops`].
@@ -202,6 +217,20 @@ impl Timeline {
         let first = samples.partition_point(|sample| sample.time < time.start);
         let end = samples.partition_point(|sample| sample.time < time.end);
         samples.get(first..end).unwrap_or_default()
+    }
+
+    /// The set-up of a communicator in which `thread` was just before `moment`, an index into `markers`, and the latest
+    /// boundary of its set-ups before `moment`.
+    #[must_use]
+    pub fn set_up_before(&self, thread: ThreadIndex, moment: MonoNs) -> (Option<usize>, MonoNs) {
+        let Some(set_ups) = self.set_ups.get(&thread) else { return (None, MonoNs::MIN) };
+        let time = |index: u32| self.markers[index as usize].time;
+        let begun = set_ups.partition_point(|&index| time(index).start < moment);
+        let Some(&last) = begun.checked_sub(1).and_then(|last| set_ups.get(last)) else {
+            return (None, MonoNs::MIN);
+        };
+        let time = time(last);
+        if time.end >= moment { (Some(last as usize), time.start) } else { (None, time.end) }
     }
 
     /// The outermost CUDA call around `call`, itself if there is none.

@@ -158,6 +158,8 @@ pub enum MarkerKind {
     DataLoader,
     /// Around whole steps: it says nothing about what happened in it.
     Step,
+    /// NCCL sets a communicator up.
+    CommInit,
     /// Another range that the program marked.
     Marked,
 }
@@ -169,6 +171,12 @@ impl MarkerKind {
         match domain {
             "cpu_op" => Self::Operator,
             "python" => Self::Python,
+            "NCCL"
+                if name.starts_with("ncclCommInit")
+                    || matches!(name, "ncclCommSplit" | "ncclCommShrink" | "ncclCommGrow") =>
+            {
+                Self::CommInit
+            }
             _ if name.starts_with("enumerate(DataLoader)") => Self::DataLoader,
             _ if name.starts_with("ProfilerStep#") => Self::Step,
             _ => Self::Marked,

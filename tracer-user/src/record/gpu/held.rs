@@ -94,7 +94,8 @@ impl Waiting {
         self.held.push_back((now, record));
     }
 
-    /// Hands out what need not wait any longer. `all`: everything, since nothing more will come.
+    /// Hands out what need not wait any longer, work with CUPTI's number of its device. `all`: everything, since nothing more
+    /// will come.
     #[allow(
         clippy::too_many_arguments,
         reason = "the state of one process and of the whole recording meet here"
@@ -108,7 +109,7 @@ impl Waiting {
         now: MonoNs,
         all: bool,
         next_op: &mut i64,
-        sink: &mut impl FnMut(GpuRow),
+        sink: &mut impl FnMut(GpuRow, u32),
     ) {
         let mut keep = VecDeque::new();
         let surplus = self.held.len().saturating_sub(MOST);
@@ -139,7 +140,7 @@ impl Waiting {
                         op.device = devices.get_or_invent(pid, record.device);
                         op.op_id = OpId(*next_op);
                         *next_op += 1;
-                        sink(GpuRow::Op(op));
+                        sink(GpuRow::Op(op), record.device);
                     }
                 },
                 What::Invalid(invalid) => {
@@ -153,7 +154,7 @@ impl Waiting {
     }
 
     /// One row a record, unless they are very many: then one a reason.
-    fn tell_losses(&mut self, pid: Pid, sink: &mut impl FnMut(GpuRow)) {
+    fn tell_losses(&mut self, pid: Pid, sink: &mut impl FnMut(GpuRow, u32)) {
         let losses = std::mem::take(&mut self.losses);
         let row = |reason, start_ns, end_ns, count| {
             let source = Text::from("cupti.invalid");
@@ -161,7 +162,7 @@ impl Waiting {
         };
         if losses.len() <= MOST_LOSS_ROWS {
             for (reason, start, end) in losses {
-                sink(row(reason, start, end, 1));
+                sink(row(reason, start, end, 1), 0);
             }
             return;
         }
@@ -171,7 +172,7 @@ impl Waiting {
             *sum = (sum.0.min(start), sum.1.max(end), sum.2 + 1);
         }
         for (reason, (start, end, count)) in by_reason {
-            sink(row(reason, start, end, count));
+            sink(row(reason, start, end, count), 0);
         }
     }
 }
@@ -238,7 +239,7 @@ mod tests {
                 MonoNs(now),
                 all,
                 &mut self.next_op,
-                &mut |row| {
+                &mut |row, _| {
                     rows.push(row);
                 },
             );
@@ -252,7 +253,7 @@ mod tests {
         bench.work(1, 5_000, 0);
         bench.work(2, 6_000, 0);
         assert_eq!(bench.release(20_000, false), []);
-        bench.launches.add(2, MonoNs(5_500));
+        bench.launches.add(2, MonoNs(5_500), 1);
         assert!(
             matches!(bench.release(30_000, false).as_slice(), [GpuRow::Op(op)] if op.start_ns == MonoNs(6_000))
         );
@@ -264,7 +265,7 @@ mod tests {
     #[test]
     fn work_before_its_launch_is_a_loss_unless_the_clocks_explain_it() {
         let mut bench = Bench::new();
-        bench.launches.add(1, MonoNs(5_000));
+        bench.launches.add(1, MonoNs(5_000), 1);
         bench.work(1, 5_000 - 500 - NOISE_NS, 0);
         bench.work(1, 5_000 - 500 - NOISE_NS - 1, 0);
         let rows = bench.release(20_000, false);
@@ -291,7 +292,7 @@ mod tests {
     #[test]
     fn work_waits_for_its_device_to_be_described() {
         let mut bench = Bench::new();
-        bench.launches.add(1, MonoNs(1_000));
+        bench.launches.add(1, MonoNs(1_000), 1);
         bench.work(1, 5_000, 3);
         assert_eq!(bench.release(20_000, false), []);
         assert!(matches!(bench.release(20_000, true).as_slice(), [GpuRow::Op(op)] if op.device.0 == 1));

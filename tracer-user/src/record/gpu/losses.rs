@@ -24,8 +24,10 @@ fn counters(header: &RingHeader) -> impl Iterator<Item = (&'static str, &'static
             Class::Info => "names and devices: the ring was full",
             Class::Clock => "clock readings: the ring was full",
             Class::Invalid => "notes of invalid records: the ring was full",
+            Class::Marker => "marked ranges and calls of NCCL: the ring was full",
         };
-        ("shim.ring", reason, counter)
+        // Markers are no causes: what is left of them is as true as before.
+        (if class == Class::Marker { "shim.markers" } else { "shim.ring" }, reason, counter)
     });
     ring.chain([
         ("cupti.dropped", "CUPTI had no room for records", &header.cupti_dropped),

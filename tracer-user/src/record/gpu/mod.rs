@@ -6,6 +6,8 @@
 //! for a moment in `launches` until the call that launched it is known, since a record that starts before its launch is
 //! none. [`GpuSide`] is all that the recorder sees.
 //!
+//! Marked ranges come through the same rings; those of NCCL say which collective a kernel is (`nccl`).
+//!
 //! Everything read here was written by a process that may be hostile.
 
 mod announced;
@@ -22,6 +24,7 @@ mod losses;
 mod mapping;
 mod modes;
 mod names;
+mod nccl;
 mod process;
 mod read;
 mod row;

@@ -35,6 +35,11 @@ impl Names {
         self.by_hash.insert(hash, name);
     }
 
+    /// The name for a hash, if it was defined.
+    pub(super) fn find(&self, hash: u64) -> Option<&Text> {
+        self.by_hash.get(&hash)
+    }
+
     /// The name for a hash.
     pub(super) fn get(&self, hash: u64) -> Text {
         self.by_hash.get(&hash).cloned().unwrap_or_else(|| WORDS.unnamed_kernel.clone())

@@ -17,8 +17,10 @@ use super::losses::{Losses, loss};
 use super::mapping::{Ring, identity};
 use super::modes::{Modes, Why};
 use super::names::Names;
+use super::nccl::Nccl;
 use super::row::GpuRow;
 use super::threads::Threads;
+use crate::attribute::timeline::is_collective;
 use crate::event::{DurationNs, MonoNs, Pid, Text};
 use crate::store::meta::GpuProcess;
 
@@ -37,6 +39,7 @@ pub(super) struct Shared {
     pub(super) next_api: i64,
     pub(super) next_sync: i64,
     pub(super) next_overhead: i64,
+    pub(super) next_marker: i64,
     /// Graphs that processes launched before their shims were claimed.
     pub(super) graph_launches: BTreeMap<Pid, u64>,
     /// What is to be collected, and why.
@@ -52,6 +55,9 @@ pub(super) struct Process {
     pub(super) ours: bool,
     pub(super) clock: ProcessClock,
     pub(super) names: Names,
+    /// Names of marked ranges, apart: a program can make any number of them.
+    pub(super) marker_names: Names,
+    pub(super) nccl: Nccl,
     pub(super) threads: Threads,
     pub(super) launches: Launches,
     pub(super) waiting: Waiting,
@@ -61,6 +67,8 @@ pub(super) struct Process {
     pub(super) read_until: MonoNs,
     /// GPU records and calls that came through.
     pub(super) records: u64,
+    /// Marked ranges that came through.
+    pub(super) marks: u64,
     /// The flushes counted when they last grew, and when that was.
     flushes: (u64, MonoNs),
     /// It is dead, or its ring is broken: nothing more will come.
@@ -90,12 +98,15 @@ impl Process {
             ours,
             clock,
             names: Names::default(),
+            marker_names: Names::default(),
+            nccl: Nccl::default(),
             launches: Launches::default(),
             waiting: Waiting::default(),
             losses,
             modes: Modes::default(),
             read_until: if ours { created.min(now) } else { now },
             records: 0,
+            marks: 0,
             flushes: (0, now),
             ended: false,
             ring,
@@ -172,6 +183,14 @@ impl Process {
         claim::release(self.ring.header(), shared.token);
     }
 
+    /// Whether it only marks ranges, and has not come to CUDA.
+    pub(super) fn only_marks(&self) -> bool {
+        let header = self.header();
+        self.marks > 0
+            && header.cupti_version.load(Relaxed) == 0
+            && header.state.load(Acquire) != ShimState::Refused as u32
+    }
+
     /// What `meta.json` says of it.
     pub(super) fn describe(&self) -> GpuProcess {
         let header = self.header();
@@ -225,14 +244,22 @@ impl Process {
     ) {
         let residual = shared.clocks.residual_ns();
         let (launches, devices) = (&self.launches, &mut shared.devices);
+        let nccl = &mut self.nccl;
         let (resumed, mut first) = (self.modes.resumed(), None);
-        let mut seen = |row: GpuRow| {
+        let mut seen = |row: GpuRow, device: u32| {
+            let collectives = match &row {
+                GpuRow::Op(op) if is_collective(&op.name) => nccl.collectives(op, device, launches),
+                _ => Vec::new(),
+            };
             if let (GpuRow::Op(op), Some(resumed)) = (&row, resumed)
                 && launches.get(op.correlation_id.0 as u32).is_some_and(|launch| launch >= resumed)
             {
                 first = Some(first.map_or(op.start_ns, |first: MonoNs| first.min(op.start_ns)));
             }
             sink(row);
+            for row in collectives {
+                sink(GpuRow::Collective(row));
+            }
         };
         self.waiting.release(self.pid, launches, devices, residual, now, all, &mut shared.next_op, &mut seen);
         self.tell_pause(first, None, sink);

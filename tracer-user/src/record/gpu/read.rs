@@ -2,8 +2,9 @@
 
 use tracer_abi::shim::{
     ApiDomain, ApiRecord, ClockRecord, CopyRecord, DEVICE_NAME_MAX_BYTES, DeviceRecord, GraphRecord,
-    InvalidReason, InvalidRecord, KernelRecord, MemsetRecord, NAME_MAX_BYTES, NameRecord, OverheadRecord,
-    Record, RecordKind, SessionRecord, SyncRecord, WhichClock, overhead_flags,
+    InvalidReason, InvalidRecord, KernelRecord, MARKER_NAME_MAX_BYTES, MarkerNameRecord, MarkerRecord,
+    MemsetRecord, NAME_MAX_BYTES, NameRecord, NcclRecord, OverheadRecord, Record, RecordKind, SessionRecord,
+    SyncRecord, WhichClock, overhead_flags,
 };
 
 use super::convert;
@@ -11,8 +12,8 @@ use super::held::{Held, Invalid, What};
 use super::process::{Process, Shared};
 use super::row::GpuRow;
 use super::words::WORDS;
-use crate::event::{Interval, MonoNs, Text};
-use crate::store::schema::{ClockSample, GpuOp};
+use crate::event::{Interval, MonoNs, RowId, Text};
+use crate::store::schema::{ClockSample, GpuOp, Marker};
 
 /// What records with times have in common.
 struct Times {
@@ -51,6 +52,15 @@ impl Process {
             RecordKind::Sync => self.read_sync(now, shared, sink),
             RecordKind::Overhead => self.read_overhead(now, shared, sink),
             RecordKind::Name => self.read_name(),
+            RecordKind::MarkerName => self.read_marker_name(),
+            RecordKind::Marker => self.read_marker(now, shared, sink),
+            RecordKind::Nccl => {
+                let record: NcclRecord = self.taken()?;
+                // Of a communicator from before the recording no time is told.
+                let time = self.own_interval(record.start_ns, record.end_ns, now).unwrap_or_default();
+                self.nccl.add(&record, time);
+                Some(())
+            }
             RecordKind::Device => self.read_device(shared),
             RecordKind::Session => {
                 let record: SessionRecord = self.taken()?;
@@ -109,7 +119,7 @@ impl Process {
         let record: ApiRecord = self.taken()?;
         let domain = ApiDomain::from_raw(record.domain)?;
         let time = self.interval(&times!("api", record), now, shared)?;
-        self.launches.add(record.correlation, time.start);
+        self.launches.add(record.correlation, time.start, record.thread);
         let tid = self.threads.resolve(record.thread);
         sink(GpuRow::Api(convert::api(shared.next_api, self.pid, tid, domain, &record, time)));
         shared.next_api += 1;
@@ -146,6 +156,40 @@ impl Process {
         let length = (record.length as usize).min(NAME_MAX_BYTES);
         self.names.define(record.hash, self.ring.taken().tail::<NameRecord>(length), record.truncated != 0);
         Some(())
+    }
+
+    fn read_marker_name(&mut self) -> Option<()> {
+        let record: MarkerNameRecord = self.taken()?;
+        let length = (record.length as usize).min(MARKER_NAME_MAX_BYTES);
+        let name = self.ring.taken().tail::<MarkerNameRecord>(length);
+        self.marker_names.define(record.hash, name, record.truncated != 0);
+        Some(())
+    }
+
+    fn read_marker(&mut self, now: MonoNs, shared: &mut Shared, sink: &mut impl FnMut(GpuRow)) -> Option<()> {
+        let record: MarkerRecord = self.taken()?;
+        let time = self.own_interval(record.start_ns, record.end_ns, now)?;
+        let name = |hash, without: &Text| {
+            if hash == 0 {
+                without.clone()
+            } else {
+                self.marker_names.find(hash).unwrap_or(&WORDS.unnamed).clone()
+            }
+        };
+        let (domain, name) = (name(record.domain, &WORDS.nvtx), name(record.name, &WORDS.unnamed));
+        let tid = self.threads.resolve(record.thread);
+        let id = RowId(shared.next_marker);
+        shared.next_marker += 1;
+        self.marks += 1;
+        let (start_ns, end_ns) = (time.start, time.end);
+        sink(GpuRow::Marker(Marker { id, pid: self.pid, tid, domain, name, start_ns, end_ns }));
+        Some(())
+    }
+
+    /// Times of the process's own CLOCK_MONOTONIC. What is none is left out: it hides no work.
+    fn own_interval(&self, start_ns: u64, end_ns: u64, now: MonoNs) -> Option<Interval> {
+        let (start, end) = (self.clock.monotonic(start_ns), self.clock.monotonic(end_ns));
+        (start.0 > 0 && start <= end && end <= now).then_some(Interval { start, end })
     }
 
     fn read_device(&mut self, shared: &mut Shared) -> Option<()> {

@@ -1,6 +1,6 @@
 //! What the GPU side hands out.
 
-use crate::store::schema::{ClockSample, CudaApi, CudaOverhead, CudaSync, GpuOp, Loss};
+use crate::store::schema::{ClockSample, Collective, CudaApi, CudaOverhead, CudaSync, GpuOp, Loss, Marker};
 
 /// A row of one of the tables that the GPU side fills.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,6 +13,10 @@ pub enum GpuRow {
     Sync(CudaSync),
     /// CUPTI's own cost.
     Overhead(CudaOverhead),
+    /// A marked range.
+    Marker(Marker),
+    /// A collective, after its kernel.
+    Collective(Collective),
     /// A reading of another clock.
     Clock(ClockSample),
     /// Something that is missing.

@@ -80,6 +80,7 @@ impl GpuSide {
             next_api: 0,
             next_sync: 0,
             next_overhead: 0,
+            next_marker: 0,
             graph_launches: BTreeMap::new(),
             wanted: (Collection::FULL, "from the beginning".to_owned()),
         };
@@ -216,6 +217,9 @@ impl GpuSide {
             self.attached |= process.records > 0;
         }
         for process in self.processes.extract_if(.., |process| process.ended) {
+            if process.only_marks() {
+                continue;
+            }
             self.ended.push(process.describe());
         }
     }
@@ -256,10 +260,11 @@ impl GpuSide {
         }
     }
 
-    /// The processes whose rings were found, dead ones included.
+    /// The processes with CUDA whose rings were found, dead ones included.
     #[must_use]
     pub fn processes(&self) -> Vec<GpuProcess> {
-        self.ended.iter().cloned().chain(self.processes.iter().map(Process::describe)).collect()
+        let living = self.processes.iter().filter(|process| !process.only_marks()).map(Process::describe);
+        self.ended.iter().cloned().chain(living).collect()
     }
 
     /// The processes whose rings are read, or will be as soon as they are ready.

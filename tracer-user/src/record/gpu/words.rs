@@ -23,6 +23,8 @@ words! {
     runtime = "runtime",
     realtime = "realtime",
     cupti = "cupti",
+    nvtx = "nvtx",
+    unnamed = "(unnamed)",
     unnamed_kernel = "(kernel whose name was lost)",
 }
 

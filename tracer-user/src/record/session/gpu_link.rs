@@ -434,6 +434,8 @@ fn push(row: GpuRow, rows: &mut u64, writer: &mut BundleWriter) {
             writer.push(row);
         }
         GpuRow::Overhead(row) => writer.push(row),
+        GpuRow::Marker(row) => writer.push(row),
+        GpuRow::Collective(row) => writer.push(row),
         GpuRow::Clock(row) => writer.push(row),
         GpuRow::Loss(row) => {
             *writer.meta_mut().losses.entry(row.source.to_string()).or_default() += row.count.max(0) as u64;

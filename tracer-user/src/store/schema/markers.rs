@@ -13,7 +13,7 @@ table! {
         pid: Pid,
         /// Thread.
         tid: Tid,
-        /// `nvtx`, `cpu_op` (an operator of the framework), `annotation` (`record_function`), `python` (a function).
+        /// `nvtx` (its default domain), the name of another domain of NVTX (`NCCL`), `cpu_op` (an operator of the framework), `annotation` (`record_function`), `python` (a function).
         domain: Text,
         /// Its name.
         name: Text,
