@@ -133,7 +133,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::event::{DeviceId, MonoNs, OpId, Pid, StreamId};
 
-    pub(super) fn collective(start_us: i64, length_us: i64, op: &str) -> Collective {
+    pub(crate) fn collective(start_us: i64, length_us: i64, op: &str) -> Collective {
         Collective {
             op_id: OpId(start_us),
             pid: Pid(1),

@@ -612,6 +612,25 @@ const REMEDIES: &[(&str, Option<&str>, Remedy)] = &[
         },
     ),
     (
+        "comm.wait_rank",
+        None,
+        Remedy {
+            change: &[
+                "give the ranks equal work: batches of equal size and sequence length, equal shards, experts, pipeline stages",
+                "let fewer steps wait for each other (gradient accumulation, local steps)",
+            ],
+            disproof: "give all ranks the same batch: if the same rank stays late, look at its GPU's clocks and its neighbours",
+        },
+    ),
+    (
+        "comm.init",
+        None,
+        Remedy {
+            change: &["make communicators once, before the first step, and keep them"],
+            disproof: "count the calls: if there is one a run, it does not matter",
+        },
+    ),
+    (
         "comm",
         None,
         Remedy {

@@ -7,15 +7,19 @@ use super::findings;
 use super::functions::{self, FunctionTally};
 use super::gap_list::GapTally;
 use super::gil::GilTally;
+use super::late_ranks::LateRankTally;
 use super::ledger::LedgerTally;
 use super::model::{Objects, Recording, Report, VERSION};
 use super::names::Names;
 use super::trust::{self, LossTally};
 use super::wording::is_prefix;
+use crate::event::DurationNs;
 use crate::store::StoreError;
 use crate::store::bundle::Bundle;
 use crate::store::meta::Meta;
-use crate::store::schema::{BlockIo, Gap, GapSegment, GpuOp, Loss, OffCpu, Process, Sample, Thread};
+use crate::store::schema::{
+    BlockIo, Collective, Gap, GapSegment, GpuOp, Loss, OffCpu, Process, Sample, Thread,
+};
 
 /// How many threads, files and peers a report names.
 const MOST_NAMED: usize = 100;
@@ -23,7 +27,7 @@ const MOST_NAMED: usize = 100;
 /// The number of rows that [`report`] will read, for a progress bar.
 #[must_use]
 pub fn rows_to_read(meta: &Meta) -> u64 {
-    ["gaps", "gap_segments", "gpu_ops", "block_io", "samples", "off_cpu", "losses"]
+    ["gaps", "gap_segments", "gpu_ops", "collectives", "block_io", "samples", "off_cpu", "losses"]
         .iter()
         .filter_map(|table| meta.rows.get(*table))
         .sum()
@@ -42,6 +46,7 @@ pub fn report(bundle: &Bundle, progress: &dyn Fn(u64)) -> Result<Report, StoreEr
     let (mut devices, mut ledger, mut gaps, mut disks) =
         (DeviceTally::default(), LedgerTally::default(), GapTally::default(), DiskTally::default());
     let mut gil = GilTally::default();
+    let mut late_ranks = LateRankTally::default();
     let mut functions = FunctionTally::default();
     each::<Gap>(bundle, progress, |gap| {
         devices.gap(&gap);
@@ -51,6 +56,7 @@ pub fn report(bundle: &Bundle, progress: &dyn Fn(u64)) -> Result<Report, StoreEr
     each::<GapSegment>(bundle, progress, |segment| {
         ledger.segment(&segment);
         gil.segment(&segment);
+        late_ranks.segment(&segment);
         gaps.segment(&segment);
         disks.segment(&segment);
         functions.segment(&segment);
@@ -61,6 +67,7 @@ pub fn report(bundle: &Bundle, progress: &dyn Fn(u64)) -> Result<Report, StoreEr
         last_event = last_event.max(op.end_ns.0);
         devices.op(&op);
     })?;
+    each::<Collective>(bundle, progress, |row| late_ranks.collective(row))?;
     each::<BlockIo>(bundle, progress, |request| {
         last_event = last_event.max(request.completed_ns.0);
         disks.request(&request);
@@ -106,6 +113,7 @@ pub fn report(bundle: &Bundle, progress: &dyn Fn(u64)) -> Result<Report, StoreEr
         totals,
         causes,
         gil,
+        late_ranks: late_ranks.finish(DurationNs(meta.clock_residual_ns.max(0))),
         stages: ledger.stages(),
         threads: by_thread,
         threadless_ns,

@@ -18,6 +18,7 @@ mod gil;
 mod histogram;
 pub mod html;
 pub mod json;
+mod late_ranks;
 pub mod ledger;
 pub mod load;
 pub mod model;

@@ -28,6 +28,9 @@ pub struct Report {
     /// Waiting that went through Python's interpreter lock, whatever its holder did meanwhile. Absent without any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gil: Option<Gil>,
+    /// Ranks for which GPUs of other ranks waited in collectives, the worst first. Absent without any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub late_ranks: Vec<LateRank>,
     /// Gap time by what the program was at. Sums to `totals.gap_ns`.
     pub stages: Vec<Stage>,
     /// Gap time by the thread at the end of the causal chain. With `threadless_ns` it sums to `totals.gap_ns`.
@@ -230,6 +233,23 @@ pub struct Gil {
     pub ns: i64,
     /// The threads that held it, by the time for which others waited, the largest first.
     pub holders: Vec<ThreadShare>,
+}
+
+/// A rank that came late to collectives.
+#[derive(Clone, Debug, Serialize)]
+pub struct LateRank {
+    /// `rank 2`; where the number is not known its GPU.
+    pub rank: String,
+    /// Collectives to which it came last, by more than noise.
+    pub last: usize,
+    /// Collectives of which all ranks are recorded.
+    pub collectives: usize,
+    /// By how much on average after the first.
+    pub behind_ns: i64,
+    /// Gap time of other GPUs whose chain goes over it.
+    pub ns: i64,
+    /// That time by cause, the largest first.
+    pub causes: Vec<Share>,
 }
 
 /// Gap time of one stage.

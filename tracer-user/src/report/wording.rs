@@ -50,6 +50,7 @@ pub fn edge(code: &str) -> &str {
         "device" => "until the GPU finished:",
         "interrupt" => "until an interrupt came:",
         "created by" => "it was created by:",
+        "late rank" => "all waited for this rank; there meanwhile:",
         other => other,
     }
 }
@@ -154,7 +155,7 @@ pub const CAUSES: &[(&str, &str)] = &[
     ("copy.device", "only a copy within the GPU ran"),
     ("copy.memset", "only a memset ran"),
     ("comm", "only communication ran"),
-    ("comm.wait_rank", "it waited for a late rank"),
+    ("comm.wait_rank", "it waited for a rank whose GPU was still computing"),
     ("comm.transfer", "data was on the wire"),
     ("comm.init", "a communicator was being set up"),
     ("comm.wait_or_transfer", "it communicated (other ranks not recorded)"),

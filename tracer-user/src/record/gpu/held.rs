@@ -279,7 +279,7 @@ mod tests {
     #[test]
     fn the_same_record_twice_is_one_op() {
         let mut bench = Bench::new();
-        bench.launches.add(1, MonoNs(1_000));
+        bench.launches.add(1, MonoNs(1_000), 1);
         bench.work(1, 5_000, 0);
         bench.work(1, 5_000, 0);
         bench.work(1, 5_001, 0);

@@ -24,6 +24,7 @@ pub fn write(page: &mut Page, report: &Report) {
     if report.totals.gap_ns > 0 {
         causes(page, report);
         interpreter_lock(page, report);
+        late_ranks(page, report);
         first_step(page, report);
     }
 }
@@ -183,6 +184,30 @@ fn interpreter_lock(page: &mut Page, report: &Report) {
     }
     page.line("");
     page.paragraph("", &line);
+}
+
+/// The ranks that the causes above may lie behind.
+fn late_ranks(page: &mut Page, report: &Report) {
+    for rank in report.late_ranks.iter().filter(|rank| share(rank.ns, report.totals.gap_ns) >= SHOWN_FROM) {
+        let name = shown(&rank.rank);
+        let mut line = format!(
+            "{name} came last to {} of {}",
+            percent(rank.last as i64, rank.collectives as i64),
+            plural(rank.collectives as u64, "collective")
+        );
+        let _ = write!(
+            line,
+            ", {} after the first; other GPUs waited {} for it",
+            time(rank.behind_ns),
+            time(rank.ns)
+        );
+        if let Some(cause) = rank.causes.first() {
+            let because = wording::because(&cause.name);
+            let _ = write!(line, ", {} of that {because} there", percent(cause.ns, rank.ns));
+        }
+        page.line("");
+        page.paragraph("", &line);
+    }
 }
 
 /// The thread and the object that most of a cause's time has.
