@@ -155,7 +155,7 @@ pub const CAUSES: &[(&str, &str)] = &[
     ("copy.device", "only a copy within the GPU ran"),
     ("copy.memset", "only a memset ran"),
     ("comm", "only communication ran"),
-    ("comm.wait_rank", "it waited for a rank whose GPU was still computing"),
+    ("comm.wait_rank", "it waited for a rank that still computed"),
     ("comm.transfer", "data was on the wire"),
     ("comm.init", "a communicator was being set up"),
     ("comm.wait_or_transfer", "it communicated (other ranks not recorded)"),
