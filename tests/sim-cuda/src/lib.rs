@@ -59,6 +59,7 @@ impl Layout {
             ("libsim_libcuda.so", "libcuda.so.1", "libcuda.so"),
             ("libsim_libcupti12.so", "libcupti.so.12", ""),
             ("libsim_libcupti13.so", "libcupti.so.13", "libcupti.so"),
+            ("libsim_libnvidia_ml.so", "libnvidia-ml.so.1", ""),
             ("libsim_libnccl.so", "libnccl.so.2", "libnccl.so"),
         ];
         for (built, name, link) in libraries {

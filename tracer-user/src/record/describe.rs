@@ -48,6 +48,7 @@ pub fn describe(
         ended: "running".to_owned(),
         gpus: Vec::new(),
         gpu_processes: Vec::new(),
+        gpu_devices: Vec::new(),
         gpu_bounds: Vec::new(),
         gpu_missing: None,
         probes: probes.to_vec(),

@@ -15,6 +15,7 @@ pub mod inject;
 pub mod injection;
 pub mod launch;
 mod losses;
+pub mod nvml;
 pub mod objects;
 pub mod preflight;
 mod priority;

@@ -384,6 +384,9 @@ pub struct Trust {
     pub gpu_missing: Option<String>,
     /// Processes whose shim collects nothing, and why.
     pub gpu_refused: Vec<GpuRefused>,
+    /// Recorded processes that hold a GPU and sent it no work: pid, name, GPU, bytes of its memory.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub idle_holders: Vec<IdleHolder>,
     /// Processes whose GPU side is made of the driver's calls alone.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub gpu_bounds: Vec<i32>,
@@ -403,6 +406,19 @@ pub struct Trust {
     pub uncovered_gaps: u64,
     /// The recording did not end cleanly: how.
     pub unclean_end: Option<String>,
+}
+
+/// A process that holds a GPU and sent it no work.
+#[derive(Clone, Debug, Serialize)]
+pub struct IdleHolder {
+    /// The process.
+    pub pid: i32,
+    /// Its name.
+    pub comm: String,
+    /// The GPU's name and address.
+    pub gpu: String,
+    /// Bytes of the GPU's memory that it has; 0 if unknown.
+    pub memory_bytes: u64,
 }
 
 /// What was collected of a process.

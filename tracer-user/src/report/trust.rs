@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::model::{Cause, GpuModeChange, GpuModes, GpuRefused, Loss, MissingProbe, Share, Trust};
+use super::model::{
+    Cause, GpuModeChange, GpuModes, GpuRefused, IdleHolder, Loss, MissingProbe, Share, Trust,
+};
 use super::wording::is_prefix;
 use crate::store::meta::Meta;
 use crate::store::schema;
@@ -78,6 +80,7 @@ pub fn trust(
             .iter()
             .filter_map(|process| Some(GpuRefused { pid: process.pid, reason: process.refused.clone()? }))
             .collect(),
+        idle_holders: idle_holders(meta),
         gpu_bounds: meta.gpu_bounds.clone(),
         gpu_modes: gpu_modes(meta),
         clock_residual_ns: meta.clock_residual_ns,
@@ -94,6 +97,23 @@ pub fn trust(
 pub fn gpu_missing(meta: &Meta) -> Option<String> {
     let why = meta.gpu_missing.as_deref()?;
     Some(why.strip_prefix("no GPU side: ").unwrap_or(why).to_owned())
+}
+
+/// Recorded processes that hold a GPU and sent it no work, as their shims would have seen.
+fn idle_holders(meta: &Meta) -> Vec<IdleHolder> {
+    let seen =
+        |pid: i32| meta.gpu_processes.iter().any(|process| process.pid == pid && process.refused.is_none());
+    let holders =
+        meta.gpu_devices.iter().flat_map(|device| device.holders.iter().map(move |holder| (device, holder)));
+    holders
+        .filter(|(_, holder)| holder.recorded && !holder.sent_work && seen(holder.pid))
+        .map(|(device, holder)| IdleHolder {
+            pid: holder.pid,
+            comm: holder.comm.clone(),
+            gpu: format!("{} {}", device.name, device.pci),
+            memory_bytes: holder.memory_bytes,
+        })
+        .collect()
 }
 
 /// The processes that were not recorded in full all the time.

@@ -40,6 +40,8 @@ pub struct Meta {
     pub ended: String,
     /// The GPUs seen.
     pub gpus: Vec<GpuInfo>,
+    /// All GPUs of the machine, and who holds them, where NVIDIA's management library tells.
+    pub gpu_devices: Vec<GpuFacts>,
     /// The GPU side: one entry for each process whose shim was found.
     pub gpu_processes: Vec<GpuProcess>,
     /// Why there is no GPU side, where there is none.
@@ -102,6 +104,44 @@ pub struct GpuInfo {
     pub multiprocessors: u32,
     /// Bytes of memory.
     pub memory_bytes: u64,
+}
+
+/// What NVIDIA's management library says of a GPU of the machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct GpuFacts {
+    /// `NVIDIA H200`.
+    pub name: String,
+    /// UUID, as 32 hex digits.
+    pub uuid: String,
+    /// Its address on the bus: `00000000:01:00.0`.
+    pub pci: String,
+    /// The memory node that is near it.
+    pub numa_node: Option<i32>,
+    /// Whether it is divided into instances.
+    pub mig: bool,
+    /// Bytes of memory.
+    pub memory_bytes: u64,
+    /// Bytes that were in use when it was asked last.
+    pub memory_used_bytes: u64,
+    /// The processes with contexts on it, at the beginning or the end of the recording.
+    pub holders: Vec<GpuHolder>,
+}
+
+/// A process that holds a GPU.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct GpuHolder {
+    /// The process.
+    pub pid: i32,
+    /// Its name.
+    pub comm: String,
+    /// Bytes of the GPU's memory that it has; 0 if unknown.
+    pub memory_bytes: u64,
+    /// Whether it is part of the recording.
+    pub recorded: bool,
+    /// Whether work of it was recorded.
+    pub sent_work: bool,
 }
 
 /// A process with a shim.

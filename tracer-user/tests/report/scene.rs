@@ -52,6 +52,7 @@ impl Scene {
                 gpus: vec![GpuInfo { device: 0, name: "NVIDIA H200".into(), ..GpuInfo::default() }],
                 gpu_processes: vec![],
                 gpu_bounds: Vec::new(),
+                gpu_devices: Vec::new(),
                 gpu_missing: None,
                 probes: vec![],
                 rows: BTreeMap::new(),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use gtrace::event::Pid;
 use gtrace::record::gpu::{GpuRow, GpuSide};
 use gtrace::store::Bundle;
-use gtrace::store::schema::{CudaApi, GpuOp};
+use gtrace::store::schema::{CudaApi, GpuOp, Loss};
 
 use crate::gtrace::{gtrace, python, rows, wait_until};
 
@@ -87,6 +87,7 @@ fn attach(pid: u32, bundle: &Path, duration: &str) -> Command {
     command
         .args(["attach", &pid.to_string(), "--no-report", "--duration", duration, "-o"])
         .arg(bundle)
+        .env("LD_LIBRARY_PATH", variable("GTRACE_SIM_PATH"))
         .env("GTRACE_SHIM", shim());
     command
 }
@@ -258,6 +259,10 @@ fn root_nothing_is_brought_in_when_that_is_not_wanted() {
     assert_eq!(belongings(target.pid()).2, 0, "nothing of gtrace's is in it");
     let meta = Bundle::open(&bundle).unwrap().meta().clone();
     assert_eq!(meta.gpu_bounds, [target.pid() as i32]);
+    let [gpu] = &meta.gpu_devices[..] else { panic!("{:?}", meta.gpu_devices) };
+    assert!(gpu.name.contains("H200") && gpu.uuid.len() == 32 && gpu.pci.ends_with(":01:00.0"), "{gpu:?}");
+    let holder = gpu.holders.iter().find(|holder| holder.pid == target.pid() as i32).expect("a holder");
+    assert!(holder.recorded && holder.sent_work && holder.memory_bytes > 0, "{holder:?}");
     check_bounds(&bundle, target.pid());
     target.end();
 }
@@ -279,6 +284,36 @@ fn check_bounds(bundle: &Path, pid: u32) {
         assert!(wait.is_some(), "{stretch:?} ends with no wait");
     }
 }
+
+/// A process that has a context and does nothing with it.
+#[test]
+#[ignore = "loads eBPF programs and traces a process, which needs root"]
+fn root_a_process_that_holds_a_gpu_and_sends_it_no_work_is_named() {
+    let mut command = Command::new(python());
+    command.args(["-c", HOLDER]);
+    let target = Restless::start_by(&mut command);
+    let folder = tempfile::tempdir().unwrap();
+    let bundle = folder.path().join("holder.gtrace");
+    let output = attach(target.pid(), &bundle, "3s").output().unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+    for command in ["analyze", "report"] {
+        let output = gtrace().arg(command).arg(&bundle).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let named = words.contains(&format!("process {} (python", target.pid()));
+        assert!(command == "analyze" || named && words.contains("but sent it no work"), "{text}");
+    }
+}
+
+const HOLDER: &str = r"
+import ctypes, sys
+cuda = ctypes.CDLL('libcuda.so.1')
+assert cuda.cuInit(0) == 0
+context = ctypes.c_void_p()
+assert cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
+print('READY', flush=True, end=' \n')
+sys.stdin.read()
+";
 
 /// A CUPTI that another tool holds: the driver's calls are recorded instead, and it is said why.
 #[test]
@@ -402,6 +437,64 @@ assert cuda.cuInit(0) == 0
 print('READY', flush=True, end=' \n')
 while not select.select([sys.stdin], [], [], 0.01)[0]:
     cuda.cuGraphLaunch(0, 0)
+";
+
+/// Another client of CUPTI comes, takes the records over and goes again, as a profiler within the program does: its records
+/// are left to it, the time is said to be lost, and after that it goes on.
+#[test]
+#[ignore = "loads eBPF programs and traces a process, which needs root"]
+fn root_another_client_of_cupti_comes_and_goes() {
+    let mut command = Command::new(python());
+    command.args(["-c", SECOND_CLIENT]);
+    let target = Restless::start_by(&mut command);
+    let folder = tempfile::tempdir().unwrap();
+    let bundle = folder.path().join("second.gtrace");
+    let output = attach(target.pid(), &bundle, "12s").output().unwrap();
+    expect_gpu("second client", &output);
+    assert!(said(&output).contains("another profiler began to use CUPTI"), "{}", said(&output));
+    assert!(said(&output).contains("is gone: GPU work is recorded again"), "{}", said(&output));
+    let taken: Vec<Loss> =
+        rows::<Loss>(&bundle).into_iter().filter(|loss| &*loss.source == "cupti.taken").collect();
+    assert_eq!(taken.len(), 1, "{taken:?}");
+    let (start, end) = (taken[0].start_ns, taken[0].end_ns);
+    assert!((2_000_000_000..8_000_000_000).contains(&(end.0 - start.0)), "{taken:?}");
+    let ops = rows::<GpuOp>(&bundle);
+    assert!(ops.iter().any(|op| op.end_ns <= start) && ops.iter().any(|op| op.start_ns >= end));
+    assert!(ops.iter().all(|op| op.start_ns < start || op.start_ns >= end), "none within");
+}
+
+/// Works without pause; from its fifth second to its seventh it is a client of CUPTI.
+const SECOND_CLIENT: &str = r"
+import ctypes, select, sys, time
+ctypes.CDLL(None).prctl(1, 9) # PR_SET_PDEATHSIG
+cuda = ctypes.CDLL('libcuda.so.1')
+assert cuda.cuInit(0) == 0
+context, memory, size = ctypes.c_void_p(), ctypes.c_uint64(), ctypes.c_size_t(1 << 20)
+assert cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
+assert cuda.cuCtxSetCurrent(context) == 0
+assert cuda.cuMemAlloc_v2(ctypes.byref(memory), size) == 0
+cupti = ctypes.CDLL('libcupti.so.13')
+sizes, buffers = ctypes.POINTER(ctypes.c_size_t), []
+REQUESTED = ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_void_p), sizes, sizes)
+COMPLETED = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t)
+def requested(buffer, bytes, most):
+    buffers.append(ctypes.create_string_buffer(1 << 20))
+    buffer[0], bytes[0], most[0] = ctypes.addressof(buffers[-1]), 1 << 20, 0
+callbacks = REQUESTED(requested), COMPLETED(lambda *_: None)
+print('READY', flush=True, end=' \n')
+began, state = time.monotonic(), 0
+while not select.select([sys.stdin], [], [], 0.002)[0]:
+    cuda.cuMemsetD8Async(memory, 1, size, None)
+    cuda.cuCtxSynchronize()
+    at = time.monotonic() - began
+    if state == 0 and at > 6:
+        cupti.cuptiActivityRegisterCallbacks(*callbacks)
+        cupti.cuptiActivityEnable(2)
+        state = 1
+    if state == 1 and at > 8:
+        cupti.cuptiActivityFlushAll(1)
+        cupti.cuptiActivityDisable(2)
+        state = 2
 ";
 
 /// Lets a program be killed by its seccomp filter for one system call.

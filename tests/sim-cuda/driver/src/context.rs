@@ -1,7 +1,8 @@
 //! Contexts, and the stack of them that each thread has.
 
 use std::cell::RefCell;
-use std::ffi::c_void;
+use std::ffi::{CString, c_void};
+use std::os::fd::{FromRawFd as _, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -35,6 +36,8 @@ pub struct Context {
     channels: Mutex<Vec<(ChannelKey, bool)>>,
     next_stream: AtomicU32,
     next_event: AtomicU32,
+    /// By its name the simulated NVML knows that this process has a context.
+    _mark: Option<OwnedFd>,
 }
 
 // SAFETY: the handle is a number, never looked into.
@@ -64,6 +67,7 @@ impl Context {
             channels: Mutex::new(Vec::new()),
             next_stream: AtomicU32::new(stream::NULL_ID + 6),
             next_event: AtomicU32::new(1),
+            _mark: mark(device),
         });
         context.add_channel(context.null_stream.channel, false);
         clock::spin_until(start + config::get().context_ns);
@@ -134,6 +138,15 @@ impl Context {
         let channels = self.channels.lock().unwrap_or_else(PoisonError::into_inner);
         channels.iter().filter(|(_, blocking)| *blocking).map(|(channel, _)| *channel).collect()
     }
+}
+
+/// An open file whose name says that this process has a context on a device.
+fn mark(device: u32) -> Option<OwnedFd> {
+    let name = CString::new(format!("sim-cuda-context-{device}-{}", std::process::id())).ok()?;
+    // SAFETY: a name and a flag.
+    let fd = unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC) };
+    // SAFETY: a new file of ours.
+    (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 thread_local!(static STACK: RefCell<Vec<Option<Arc<Context>>>> = const { RefCell::new(Vec::new()) });

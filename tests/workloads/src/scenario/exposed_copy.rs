@@ -3,12 +3,14 @@
 use anyhow::Result;
 
 use crate::clock::now_ns;
-use crate::stage::{Options, Stage};
+use crate::stage::{Options, Stage, simulate};
 
-const BYTES: usize = 128 << 20;
+const BYTES: usize = 32 << 20;
 const WORK_NS: u64 = 4_000_000;
 
 pub fn run(options: &Options) -> Result<()> {
+    // A link slow enough that a busy host moves the simulated device's bytes in the copy's time.
+    simulate("SIMCUDA_PINNED_GBS", "2");
     let stage = Stage::open(options)?;
     let to = stage.gpu.alloc(BYTES)?;
     let from = stage.gpu.pinned(BYTES)?;

@@ -1,6 +1,7 @@
 //! The GPU side of a session: where its rows go, and what is said of it.
 
 use std::collections::BTreeSet;
+use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use tracer_abi::kernel::CudaCallRecord;
@@ -15,10 +16,11 @@ use crate::event::{MonoNs, Pid, Text};
 use crate::record::clocks;
 use crate::record::gpu::{GpuRow, GpuSide, maps_cuda};
 use crate::record::inject::{Calls, Cupti, Driver, is_inherited};
-use crate::record::injection;
 use crate::record::probes::{CudaWatch, Probes};
 use crate::record::procfs;
 use crate::record::tree::Tree;
+use crate::record::{injection, nvml};
+use crate::store::meta::GpuFacts;
 use crate::store::schema::Loss;
 use crate::store::{BundleWriter, Meta};
 
@@ -55,6 +57,9 @@ pub struct GpuLink {
     no_cupti: bool,
     /// Processes whose driver's calls are recorded one by one.
     by_calls: BTreeSet<Pid>,
+    /// The machine's GPUs, once they are known.
+    devices: Vec<GpuFacts>,
+    asked: Option<Receiver<Vec<GpuFacts>>>,
 }
 
 /// Processes with the CUDA driver whose calls are being counted.
@@ -91,6 +96,7 @@ impl GpuLink {
     /// the shim into these, now and when others come to use CUDA.
     pub fn attach(&mut self, tree: &Tree, inject: bool, probes: &mut Probes) {
         self.injector = inject.then(Injector::new);
+        self.asked = Some(nvml::ask());
         if let Some(announcements) = probes.take_ring_announcements() {
             // Without it rings are found a little later, by looking for them.
             let _ = self.side.listen(announcements);
@@ -219,6 +225,10 @@ impl GpuLink {
         notify: &mut dyn FnMut(Notice),
     ) {
         self.look_for_calls(tree, probes);
+        if let Some(devices) = self.asked.as_ref().and_then(|asked| asked.try_recv().ok()) {
+            self.asked = None;
+            self.learn_devices(devices, tree);
+        }
         let launches = self.side.counted().map(|(_, launches, _)| launches).sum::<u64>();
         let before = self.launches.replace((launches, now));
         let collecting = self.side.wanted().mode != CollectMode::Paused;
@@ -236,6 +246,27 @@ impl GpuLink {
         self.look_for_clients(now, probes, notify);
         if collecting {
             self.listen(now, probes, writer);
+        }
+    }
+
+    /// Takes what the management library says, beside what it said before.
+    fn learn_devices(&mut self, devices: Vec<GpuFacts>, tree: &Tree) {
+        let members: BTreeSet<Pid> = tree.members().collect();
+        for mut device in devices {
+            for holder in &mut device.holders {
+                holder.recorded = members.contains(&Pid(holder.pid));
+            }
+            match self.devices.iter_mut().find(|known| known.uuid == device.uuid && known.pci == device.pci) {
+                Some(known) => {
+                    let before = std::mem::take(&mut known.holders);
+                    let gone = before
+                        .into_iter()
+                        .filter(|holder| device.holders.iter().all(|present| present.pid != holder.pid));
+                    device.holders.extend(gone.collect::<Vec<_>>());
+                    *known = device;
+                }
+                None => self.devices.push(device),
+            }
         }
     }
 
@@ -321,11 +352,16 @@ impl GpuLink {
 
     /// Asks the shims for the rest and takes it.
     pub fn finish(&mut self, tree: &mut Tree, writer: &mut BundleWriter) {
+        // While the shims flush.
+        let asked = nvml::ask();
         let rows = &mut self.rows;
         self.side.finish(PATIENCE, &mut |row| push(row, rows, writer));
         self.problems.extend(self.side.take_problems().iter().map(ToString::to_string));
         for process in self.side.processes() {
             tree.owns_gpu(Pid(process.pid));
+        }
+        if let Ok(devices) = asked.recv_timeout(PATIENCE) {
+            self.learn_devices(devices, tree);
         }
     }
 
@@ -339,6 +375,17 @@ impl GpuLink {
         meta.gpus = self.side.gpus();
         meta.gpu_processes = self.side.processes();
         meta.clock_residual_ns = self.side.clock_residual_ns();
+        let works: BTreeSet<i32> = meta
+            .gpu_processes
+            .iter()
+            .filter(|process| process.records > 0)
+            .map(|process| process.pid)
+            .chain(self.side.bounds().map(|pid| pid.0))
+            .collect();
+        meta.gpu_devices.clone_from(&self.devices);
+        for holder in meta.gpu_devices.iter_mut().flat_map(|device| &mut device.holders) {
+            holder.sent_work = works.contains(&holder.pid);
+        }
         meta.gpu_bounds = self.side.bounds().map(|pid| pid.0).collect();
         meta.gpu_missing = self.missing(command, meta);
     }

@@ -100,6 +100,16 @@ fn gpu_side(page: &mut Page, report: &Report, trust: &Trust) {
         let reason = crate::report::escape::escape_line(&refused.reason);
         page.paragraph("  - ", &format!("nothing of the GPU work of process {}: {reason}", refused.pid));
     }
+    for holder in &trust.idle_holders {
+        let line = format!(
+            "process {} ({}) holds a GPU ({}, {} MB of its memory) but sent it no work in this recording",
+            holder.pid,
+            shown(&holder.comm),
+            shown(&holder.gpu),
+            holder.memory_bytes >> 20
+        );
+        page.paragraph("  - ", &page.style.paint(Look::Careful, &line));
+    }
     if !trust.gpu_bounds.is_empty() {
         let pids: Vec<String> = trust.gpu_bounds.iter().map(ToString::to_string).collect();
         let line = format!(
