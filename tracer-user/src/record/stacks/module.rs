@@ -22,7 +22,7 @@ use crate::event::{Pid, Text};
 use crate::record::procfs::bounded_text;
 
 /// Bytes of one section that are read: a larger one is left out.
-const MOST_SECTION: u64 = 96 << 20;
+const MOST_SECTION: u64 = 48 << 20;
 /// Sections and segments that are looked at.
 const MOST_SECTIONS: usize = 4096;
 /// Bytes of a function's name that are kept.

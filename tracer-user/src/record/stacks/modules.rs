@@ -8,7 +8,7 @@ use super::module::Module;
 use crate::event::Pid;
 
 /// Bytes of names and unwind tables that are kept.
-const MOST_BYTES: usize = 192 << 20;
+const MOST_BYTES: usize = 64 << 20;
 
 /// Modules by file.
 #[derive(Default)]

@@ -10,7 +10,7 @@ use super::memory::ProcessMemory;
 use super::module::Module;
 use super::modules::Modules;
 use super::python::{Interpreter, NamedFrame, Unreadable};
-use super::unwind::{Cache, Unwinder};
+use super::unwind::{Cache, Stack, Unwinder};
 use crate::event::{Pid, Text};
 use crate::store::schema::Frame;
 
@@ -21,6 +21,8 @@ const FIRST_LOOK: Duration = Duration::from_millis(20);
 const LAST_LOOK: Duration = Duration::from_secs(5);
 /// Frames of one sample that are kept.
 const MOST_FRAMES: usize = 96;
+/// Files that are read for one sample: the next sample reads on.
+const MOST_FILES: usize = 16;
 /// The interpreter's own loop: what lies outside it are Python's frames.
 const LOOP: &str = "_PyEval_EvalFrame";
 const INTERPRETER: &str = "interpreter";
@@ -29,7 +31,8 @@ const INTERPRETER: &str = "interpreter";
 pub struct Process {
     pid: Pid,
     mm: u64,
-    mappings: Vec<(Mapping, Arc<Module>)>,
+    /// A file is read when a stack leads through it: most of what a program has mapped is never met.
+    mappings: Vec<(Mapping, Option<Arc<Module>>)>,
     unwinder: Unwinder,
     mapped: Instant,
     python: Python,
@@ -86,6 +89,7 @@ impl Process {
         let memory = ProcessMemory(self.pid);
         let minor = self.mappings.iter().find_map(|(mapping, _)| mapping.python);
         for (mapping, module) in &self.mappings {
+            let Some(module) = module else { continue };
             let (Some(symbols), Some(bias)) = (module.python, module.bias(mapping)) else { continue };
             match Interpreter::find(&memory, symbols, bias, mapping.python.or(minor)) {
                 Ok(found) => {
@@ -115,26 +119,63 @@ impl Process {
             return;
         }
         self.unwinder = Unwinder::default();
+        let known = std::mem::take(&mut self.mappings);
         self.mappings = found
             .into_iter()
             .map(|mut mapping| {
                 mapping.python = mapping.python.or(python);
-                let module = modules.get(self.pid, &mapping);
-                self.unwinder.add(&mapping, &module);
+                let module =
+                    known.iter().find(|(old, _)| *old == mapping).and_then(|(_, module)| module.clone());
+                if let Some(module) = &module {
+                    self.unwinder.add(&mapping, module);
+                }
                 (mapping, module)
             })
             .collect();
-        if matches!(self.python, Python::None)
-            && self.mappings.iter().any(|(_, module)| module.python.is_some())
-        {
+        // The program itself, and what may be an interpreter's library.
+        for index in 0..self.mappings.len() {
+            if index == 0 || self.mappings[index].0.name.contains("python") {
+                self.load(index, modules);
+            }
+        }
+        let is_python = |(_, module): &(Mapping, Option<Arc<Module>>)| {
+            module.as_ref().is_some_and(|module| module.python.is_some())
+        };
+        if matches!(self.python, Python::None) && self.mappings.iter().any(is_python) {
             self.python = Python::Sought(self.mapped, FIRST_LOOK);
         }
     }
 
-    fn mapping_of(&self, address: u64) -> Option<&(Mapping, Arc<Module>)> {
+    /// Reads the file behind a mapping, if that was not done yet. `false`: it was.
+    fn load(&mut self, index: usize, modules: &mut Modules) -> bool {
+        let Some((mapping, place @ None)) = self.mappings.get_mut(index) else { return false };
+        let module = modules.get(self.pid, mapping);
+        self.unwinder.add(mapping, &module);
+        *place = Some(module);
+        true
+    }
+
+    fn mapping_of(&self, address: u64) -> Option<usize> {
         let after = self.mappings.partition_point(|(mapping, _)| mapping.start <= address);
-        let found = self.mappings.get(after.checked_sub(1)?)?;
-        (address < found.0.end).then_some(found)
+        let found = after.checked_sub(1)?;
+        (address < self.mappings[found].0.end).then_some(found)
+    }
+
+    /// Unwinds a sample; a file that it leads into for the first time is read, and it is unwound again.
+    fn unwind(
+        &mut self,
+        record: &SampleRecord,
+        stack: &[u8],
+        modules: &mut Modules,
+        cache: &mut Cache,
+    ) -> Stack {
+        for _ in 0..MOST_FILES {
+            let found = self.unwinder.unwind(record, stack, cache);
+            let mut places = found.addresses.iter().filter_map(|&address| self.mapping_of(address));
+            let Some(unread) = places.find(|&place| self.mappings[place].1.is_none()) else { return found };
+            self.load(unread, modules);
+        }
+        self.unwinder.unwind(record, stack, cache)
     }
 
     /// Names the frames of a sample.
@@ -149,7 +190,7 @@ impl Process {
         if self.mapping_of(record.ip).is_none() && self.mapped.elapsed() >= LOOK_AGAIN {
             self.read_map(modules);
         }
-        let stack = self.unwinder.unwind(record, stack, cache);
+        let stack = self.unwind(record, stack, modules, cache);
         let mut incomplete = !stack.complete;
         let (named, whole) = match &mut self.python {
             Python::Found(interpreter) => interpreter.name(&ProcessMemory(self.pid), python),
@@ -169,10 +210,9 @@ impl Process {
     }
 
     fn native_frame(&self, address: u64) -> Frame {
-        let (module, own) = match self.mapping_of(address) {
-            Some((mapping, module)) => (Some(module), module.own_address(mapping, address)),
-            None => (None, None),
-        };
+        let place = self.mapping_of(address).map(|place| &self.mappings[place]);
+        let module = place.and_then(|(_, module)| module.as_ref());
+        let own = place.zip(module).and_then(|((mapping, _), module)| module.own_address(mapping, address));
         let function = module.zip(own).and_then(|(module, own)| module.function(own));
         Frame {
             kind: Text::from(match module {
@@ -181,7 +221,7 @@ impl Process {
             }),
             file: None,
             line: None,
-            module: module.map(|module| module.name.clone()).filter(|name| !name.is_empty()),
+            module: place.map(|(mapping, _)| mapping.name.clone()).filter(|name| !name.is_empty()),
             address: if function.is_none() { own.and_then(|own| i64::try_from(own).ok()) } else { None },
             function,
         }
