@@ -68,8 +68,6 @@ struct Symbol {
 /// A file's functions and sections.
 #[derive(Debug, Default)]
 pub struct Module {
-    /// Its name, without folders.
-    pub name: Text,
     /// Code: offset in the file, size there, address.
     segments: Vec<(u64, u64, u64)>,
     symbols: Vec<Symbol>,
@@ -83,16 +81,10 @@ pub struct Module {
 }
 
 impl Module {
-    /// Code that is in no file.
-    #[must_use]
-    pub fn nameless(mapping: &Mapping) -> Self {
-        Self { name: mapping.name.clone(), ..Self::default() }
-    }
-
     /// Reads the file behind a mapping. An unreadable or odd one is a module without functions.
     #[must_use]
     pub fn read(pid: Pid, mapping: &Mapping) -> Self {
-        let mut module = Self::nameless(mapping);
+        let mut module = Self::default();
         if mapping.file.1 != 0
             && let Some(file) = open(pid, mapping)
         {

@@ -23,7 +23,7 @@ impl Modules {
     pub fn get(&mut self, pid: Pid, mapping: &Mapping) -> Arc<Module> {
         self.uses += 1;
         if mapping.file.1 == 0 {
-            return Arc::new(Module::nameless(mapping));
+            return Arc::new(Module::default());
         }
         if let Some((module, used)) = self.known.get_mut(&mapping.file) {
             *used = self.uses;
