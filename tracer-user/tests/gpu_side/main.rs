@@ -12,6 +12,7 @@ mod life;
 mod matrix;
 mod modes;
 mod nccl;
+mod real_nccl;
 mod record;
 mod target;
 
@@ -19,9 +20,17 @@ fn main() {
     if let Ok(work) = std::env::var(client::WORK) {
         return client::run(&work);
     }
-    let tests: Vec<(&str, fn())> =
-        [record::TESTS, faults::TESTS, life::TESTS, modes::TESTS, hostile::TESTS, matrix::TESTS, nccl::TESTS]
-            .concat();
+    let tests: Vec<(&str, fn())> = [
+        record::TESTS,
+        faults::TESTS,
+        life::TESTS,
+        modes::TESTS,
+        hostile::TESTS,
+        matrix::TESTS,
+        nccl::TESTS,
+        real_nccl::TESTS,
+    ]
+    .concat();
     let mut wanted: Vec<String> =
         std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
     if std::env::args().any(|argument| argument == "--list") {
