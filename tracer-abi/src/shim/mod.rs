@@ -46,7 +46,7 @@ pub const RING_NAME: &core::ffi::CStr = c"gtrace-ring";
 pub const RING_MAGIC: u64 = u64::from_le_bytes(*b"GTRRING1");
 
 /// Version of everything in this module. A reader refuses any other.
-pub const RING_ABI_VERSION: u32 = 2;
+pub const RING_ABI_VERSION: u32 = 3;
 
 /// Where the ring begins: room for the header, a multiple of every page size in use is not needed since the whole file
 /// is one mapping.
