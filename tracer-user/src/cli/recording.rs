@@ -152,10 +152,14 @@ fn conclude_analysis(output: &Path, ui: &Ui) -> Result<()> {
 
 fn summary(recorded: &Recorded) -> String {
     let meta = &recorded.meta;
-    let seconds = meta.ended_ns.map_or(0.0, |ended| (ended - meta.started_ns) as f64 / 1e9);
+    let since = |from: i64| meta.ended_ns.map_or(0.0, |ended| (ended - from) as f64 / 1e9);
+    let seconds = since(meta.began_ns.unwrap_or(meta.started_ns));
     let mut text = format!("recorded {seconds:.1} s, {} events", recorded.events);
     if recorded.lost > 0 {
         let _ = write!(text, ", {} lost", recorded.lost);
+    }
+    if meta.began_ns.is_some() {
+        let _ = write!(text, ", kept the last {:.1} s", since(meta.started_ns));
     }
     if seconds > 0.0 {
         let share = meta.recorder_cpu_ns as f64 / 1e9 / seconds * 100.0;

@@ -144,7 +144,8 @@ fn gpu_side(page: &mut Page, report: &Report, trust: &Trust) {
 }
 
 fn cost(page: &mut Page, report: &Report, trust: &Trust) {
-    let length = report.recording.ended_ns - report.recording.started_ns;
+    // Also of what was not kept.
+    let length = report.recording.ended_ns - report.recording.began_ns;
     let mut line = format!(
         "  - the recorder used {} of CPU time, {} of one CPU",
         time(trust.recorder_cpu_ns),
