@@ -3,6 +3,7 @@
 mod accuracy;
 mod beside;
 mod case;
+mod composed;
 mod cost;
 mod docs;
 mod intervals;
@@ -27,6 +28,8 @@ struct Cli {
 enum Command {
     /// Scores the causes that gtrace finds against what the workloads planted
     Score(accuracy::Args),
+    /// Scores random scenarios of several causes, and checks what would be without one by leaving it out
+    Composed(composed::Args),
     /// Measures what recording costs, as ratios within one run
     Cost(cost::Args),
     /// Sends records through the shim, for valgrind
@@ -37,6 +40,7 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Score(args) => accuracy::run(&args),
+        Command::Composed(args) => composed::run(&args),
         Command::Cost(args) => cost::run(&args),
         Command::ShimLoop => cost::shim_loop().map(|()| ExitCode::SUCCESS),
     };

@@ -33,6 +33,8 @@ pub struct Recording {
     pub truth: Vec<Planted>,
     /// What the bundle says about itself.
     pub meta: Meta,
+    /// Where it is.
+    pub bundle: PathBuf,
 }
 
 /// Records a case and reads the result.
@@ -40,20 +42,7 @@ pub struct Recording {
 /// # Errors
 /// A program cannot be started or fails, or the bundle cannot be read.
 pub fn record(place: &Place, case: &Case, mode: Mode, length: Length) -> Result<Recording> {
-    let base = format!("{}-{}", case.name(), mode.name());
-    std::fs::create_dir_all(place.data())
-        .with_context(|| format!("cannot make {}", place.data().display()))?;
-    let files = Files {
-        bundle: place.work.join(format!("{base}.gtrace")),
-        truth: std::path::absolute(place.work.join(format!("{base}.truth")))?,
-        log: place.work.join(format!("{base}.log")),
-    };
-    if files.bundle.exists() {
-        std::fs::remove_dir_all(&files.bundle)
-            .with_context(|| format!("cannot remove the old {}", files.bundle.display()))?;
-    }
-    // The workload appends.
-    let _ = std::fs::remove_file(&files.truth);
+    let files = Files::new(place, &format!("{}-{}", case.name(), mode.name()))?;
     let disk = (case.neighbour == Some(Neighbour::Disk))
         .then(|| Beside::start(place.program("workloads").arg("hammer").arg("--data").arg(place.data())))
         .transpose()?;
@@ -67,7 +56,7 @@ pub fn record(place: &Place, case: &Case, mode: Mode, length: Length) -> Result<
         arguments.extend(["--peer".into(), peer.said().to_owned()]);
     }
     match mode {
-        Mode::Run => run(place, &files, &arguments, length)?,
+        Mode::Run => run(place, &files, &arguments, length, &[])?,
         Mode::Attach => attach(place, &files, &arguments, length)?,
     }
     drop((disk, outside));
@@ -80,6 +69,43 @@ struct Files {
     log: PathBuf,
 }
 
+impl Files {
+    /// Of a case of this name; what an earlier run left there is removed.
+    fn new(place: &Place, base: &str) -> Result<Self> {
+        std::fs::create_dir_all(place.data())
+            .with_context(|| format!("cannot make {}", place.data().display()))?;
+        let files = Self {
+            bundle: place.work.join(format!("{base}.gtrace")),
+            truth: std::path::absolute(place.work.join(format!("{base}.truth")))?,
+            log: place.work.join(format!("{base}.log")),
+        };
+        if files.bundle.exists() {
+            std::fs::remove_dir_all(&files.bundle)
+                .with_context(|| format!("cannot remove the old {}", files.bundle.display()))?;
+        }
+        // The workload appends.
+        let _ = std::fs::remove_file(&files.truth);
+        Ok(files)
+    }
+}
+
+/// Records a composed scenario on up to four GPUs, without one of its causes if that is named, and reads the result.
+///
+/// # Errors
+/// The same.
+pub fn composed(place: &Place, seed: u64, without: Option<&str>, rounds: u32) -> Result<Recording> {
+    let files = Files::new(place, &format!("composed-{seed}-{}", without.unwrap_or("all")))?;
+    let data = place.data().display().to_string();
+    let mut arguments = vec!["run".to_owned(), "composed".into(), "--data".into(), data];
+    arguments.extend(["--seed".into(), seed.to_string()]);
+    if let Some(without) = without {
+        arguments.extend(["--without".into(), without.to_owned()]);
+    }
+    // Read by the simulated driver only.
+    run(place, &files, &arguments, Length { rounds, attach_ms: 0 }, &[("SIMCUDA_DEVICES", "4")])?;
+    read(&files)
+}
+
 fn start_outside(place: &Place, outside: Outside) -> Result<Beside> {
     let command = match outside {
         Outside::Peer => "peer",
@@ -89,9 +115,16 @@ fn start_outside(place: &Place, outside: Outside) -> Result<Beside> {
     Beside::start(place.shared(&mut place.program("workloads")).arg(command))
 }
 
-fn run(place: &Place, files: &Files, arguments: &[String], length: Length) -> Result<()> {
+fn run(
+    place: &Place,
+    files: &Files,
+    arguments: &[String],
+    length: Length,
+    environment: &[(&str, &str)],
+) -> Result<()> {
     let mut gtrace = place.program("gtrace");
     place.shared(&mut gtrace);
+    gtrace.envs(environment.iter().copied());
     gtrace.arg("run").arg("-o").arg(&files.bundle).arg("--").arg(place.release_dir.join("workloads"));
     gtrace.args(arguments).args(["--rounds", &length.rounds.to_string()]).env("GTRACE_TRUTH", &files.truth);
     logged(&mut gtrace, &files.log)
@@ -210,6 +243,7 @@ fn read(files: &Files) -> Result<Recording> {
         start: gap.start_ns.0 + place(gap.gap_id.0).0,
         end: gap.end_ns.0 + place(gap.gap_id.0).0,
         enabler: gap.enabler.map(|enabler| enabler.as_str().to_owned()),
+        device: gap.device.0,
     });
     let segments = bundle.read::<GapSegment>()?.into_iter().map(|segment| Segment {
         gap: segment.gap_id.0,
@@ -229,5 +263,6 @@ fn read(files: &Files) -> Result<Recording> {
         segments: segments.collect(),
         truth: devices.truth(&truth::read(&files.truth)?),
         meta: bundle.meta().clone(),
+        bundle: files.bundle.clone(),
     })
 }

@@ -23,6 +23,8 @@ pub struct Gap {
     pub end: i64,
     /// What had emptied the queue before it.
     pub enabler: Option<String>,
+    /// The GPU.
+    pub device: i32,
 }
 
 /// A segment of a gap, as far as scoring needs it.
@@ -296,7 +298,7 @@ mod tests {
     use super::*;
 
     fn gap(id: i64, start: i64, end: i64) -> Gap {
-        Gap { id, start, end, enabler: None }
+        Gap { id, start, end, enabler: None, device: 0 }
     }
 
     fn segment(gap: i64, seq: i32, start: i64, end: i64, cause: &str) -> Segment {
@@ -324,6 +326,7 @@ mod tests {
             also: None,
             object: None,
             enabler: None,
+            deed: None,
             disturbed: false,
             gpu_pid: None,
             late: None,

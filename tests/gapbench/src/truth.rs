@@ -21,6 +21,9 @@ pub struct Planted {
     pub object: Option<String>,
     /// The synchronising call that had emptied the queue.
     pub enabler: Option<String>,
+    /// What was done, where a scenario does several things.
+    #[serde(default)]
+    pub deed: Option<String>,
     /// Other programs took the CPU from it meanwhile, says the kernel: it is left out of all sums.
     #[serde(default)]
     pub disturbed: bool,
@@ -130,6 +133,7 @@ mod tests {
             also: None,
             object: None,
             enabler: None,
+            deed: None,
             disturbed: false,
             gpu_pid: None,
             late: None,

@@ -34,6 +34,14 @@ pub fn involuntary_switches() -> i64 {
     usage.ru_nivcsw
 }
 
+/// For how long the calling thread has waited for a CPU since it began, in ns, by the kernel's own count; 0 where the
+/// kernel does not count.
+#[must_use]
+pub fn run_delay_ns() -> i64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    text.split_ascii_whitespace().nth(1).and_then(|delay| delay.parse().ok()).unwrap_or(0)
+}
+
 /// Gives the thread that has just woken this one the time to reach its wait. On a busy machine both may be on one CPU; the
 /// waker would then be preempted by what follows, and not wait for it.
 pub fn let_them_block() {

@@ -3,6 +3,7 @@
 //! ```text
 //! workloads list
 //! workloads run SCENARIO [--rounds N] [--data DIR] [--peer ADDRESS] [--neighbour KIND]
+//! workloads run composed --seed N [--without DEED]
 //! workloads peer | compete | share | hammer --data DIR      beside a scenario, outside the recording
 //! workloads micro MODE COUNT CPU [DIR]               for measuring what recording costs
 //! workloads restless [THREADS]                       notices if anything of it is touched
@@ -70,7 +71,14 @@ fn dispatch(arguments: &[String]) -> Result<()> {
 }
 
 fn options(arguments: &[String]) -> Result<Options> {
-    let mut options = Options { rounds: 40, data: std::env::temp_dir(), peer: None, neighbour: None };
+    let mut options = Options {
+        rounds: 40,
+        data: std::env::temp_dir(),
+        peer: None,
+        neighbour: None,
+        seed: 0,
+        without: None,
+    };
     let mut arguments = arguments.iter();
     while let Some(name) = arguments.next() {
         let value = arguments.next().with_context(|| format!("{name} needs a value"))?;
@@ -78,6 +86,8 @@ fn options(arguments: &[String]) -> Result<Options> {
             "--rounds" => options.rounds = value.parse().context("--rounds needs a number")?,
             "--data" => options.data = PathBuf::from(value),
             "--peer" => options.peer = Some(value.clone()),
+            "--seed" => options.seed = value.parse().context("--seed needs a number")?,
+            "--without" => options.without = Some(value.clone()),
             "--neighbour" => {
                 options.neighbour =
                     Some(Inside::by_name(value).with_context(|| format!("no neighbour `{value}`"))?);

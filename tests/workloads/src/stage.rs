@@ -49,6 +49,10 @@ pub struct Options {
     pub peer: Option<String>,
     /// Who is loud beside it, in the same process.
     pub neighbour: Option<Inside>,
+    /// Which composed scenario.
+    pub seed: u64,
+    /// What a composed scenario leaves out.
+    pub without: Option<String>,
 }
 
 /// A scenario's surroundings.

@@ -30,6 +30,9 @@ pub struct Line {
     /// The synchronising call that had emptied the queue, if the act is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enabler: Option<&'static str>,
+    /// What was done, where a scenario does several things.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deed: Option<&'static str>,
     /// Other programs took the CPU from it meanwhile: what happened is not what was planted.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub disturbed: bool,
@@ -92,6 +95,7 @@ impl Truth {
             also: None,
             object,
             enabler: None,
+            deed: None,
             disturbed: false,
             pid,
             tid,
@@ -112,6 +116,13 @@ impl Truth {
     pub fn enabled_by(&mut self, call: &'static str) {
         if let Some(line) = self.lines.last_mut() {
             line.enabler = Some(call);
+        }
+    }
+
+    /// Says of the last line what was done.
+    pub fn by(&mut self, deed: &'static str) {
+        if let Some(line) = self.lines.last_mut() {
+            line.deed = Some(deed);
         }
     }
 

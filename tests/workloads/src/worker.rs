@@ -6,6 +6,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
+use crate::clock::now_ns;
 use crate::cpu;
 use crate::truth::Truth;
 
@@ -62,6 +63,31 @@ impl Worker {
 /// # Errors
 /// The act fails, or the truth cannot be written.
 pub fn serve(mut act: impl FnMut(&mut Truth) -> Result<()>) -> Result<()> {
+    answer(|truth| {
+        cpu::let_them_block();
+        act(truth)
+    })
+}
+
+/// The same, where sleeping is one of the things that are planted: what is slept before an act is planted too.
+///
+/// # Errors
+/// The same.
+pub fn serve_settled(mut act: impl FnMut(&mut Truth) -> Result<()>) -> Result<()> {
+    answer(|truth| {
+        settle(truth);
+        act(truth)
+    })
+}
+
+/// Lets whoever asked reach its wait, and plants that sleep.
+pub fn settle(truth: &mut Truth) {
+    let start = now_ns();
+    cpu::let_them_block();
+    truth.planted(start, now_ns(), &["host.sleep"], None);
+}
+
+fn answer(mut act: impl FnMut(&mut Truth) -> Result<()>) -> Result<()> {
     // The parent decides when to end, also when a terminal or a script signals the whole group.
     // SAFETY: ignoring a signal has no preconditions.
     unsafe { libc::signal(libc::SIGTERM, libc::SIG_IGN) };
@@ -71,7 +97,6 @@ pub fn serve(mut act: impl FnMut(&mut Truth) -> Result<()>) -> Result<()> {
     answers.write_all(&[0])?;
     answers.flush()?;
     while requests.read(&mut [0])? == 1 {
-        cpu::let_them_block();
         act(&mut truth)?;
         answers.write_all(&[1])?;
         answers.flush()?;

@@ -1,17 +1,19 @@
 //! The attribution of a bundle: its tables in, `gaps`, `gap_segments` and the threads' roles out.
 
+use super::Violation;
+use super::block::{Block, Found};
+use super::gaps::DeviceTime;
+use super::ledger::Ledger;
 use super::role::Roles;
+use super::steps::Steps;
 use super::timeline::{Timeline, TimelineBuilder};
-use super::{Analysis, Violation, analyze};
+use super::what_if::{Shares, WhatIf, what_if};
 use crate::event::{DurationNs, MonoNs, Pid, Text};
 use crate::store::schema::{
     BlockIo, Collective, CudaApi, CudaOverhead, CudaSync, Gap, GapSegment, GpuOp, Interrupt, Loss, Marker,
     MemoryStall, OffCpu, Process, Retransmit, Sample, Syscall, Thread,
 };
 use crate::store::{Bundle, StoreError, Table};
-
-/// Segments written at once: each carries its whole chain, so that all of them together would fill the memory.
-const ROWS_AT_ONCE: usize = 16 * 1024;
 
 /// The attribution of a bundle failed.
 #[derive(Debug, thiserror::Error)]
@@ -123,51 +125,53 @@ fn unordered<T: Table>(
     })
 }
 
-/// Attributes every gap of a bundle and writes `gaps`, `gap_segments` and `threads.role` back into it. `advance` is told
+/// What was found, in figures.
+#[derive(Debug, Default)]
+pub struct Summary {
+    /// What each device did.
+    pub devices: Vec<DeviceTime>,
+    /// How many gaps there are.
+    pub gaps: usize,
+    /// Their time by cause and stage.
+    pub ledger: Ledger,
+}
+
+/// Attributes every gap of a bundle and writes `gaps`, `gap_segments`, `steps`, `what_if` and `threads.role` back into it. `advance` is told
 /// how many more rows were read.
 ///
 /// # Errors
 /// The bundle cannot be read or written, or time does not add up. What is not written yet stays as it was.
-pub fn analyze_bundle(bundle: &Bundle, advance: &dyn Fn(u64)) -> Result<Analysis, BundleError> {
+pub fn analyze_bundle(bundle: &Bundle, advance: &dyn Fn(u64)) -> Result<Summary, BundleError> {
     let timeline = read_timeline(bundle, advance)?;
-    let analysis = analyze(&timeline)?;
+    let found = Found::new(&timeline)?;
+    let mut summary =
+        Summary { devices: found.devices.clone(), gaps: found.gaps.len(), ledger: Ledger::default() };
+    let mut steps = Steps::find(&timeline);
+    let mut shares = Shares::default();
     let mut gaps = bundle.replacement::<Gap>()?;
-    let mut segments = bundle.replacement::<GapSegment>()?;
-    // Most of the time goes into encoding: the segments' rows are made meanwhile.
-    std::thread::scope(|scope| {
-        let (sender, chunks) = std::sync::mpsc::sync_channel(1);
-        let encoding = scope.spawn(|| chunks.into_iter().try_for_each(|rows| segments.append(rows)));
-        let made = write(analysis.gap_rows(&timeline), |rows| gaps.append(rows)).and_then(|()| {
-            // A receiver that is gone has failed, and says why below.
-            write(analysis.segment_rows(&timeline), |rows| {
-                let _ = sender.send(rows);
-                Ok(())
-            })
-        });
-        drop(sender);
-        made.and(encoding.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    let segments = bundle.replacement::<GapSegment>()?;
+    // Encoding is most of the work: each thread writes what it walked.
+    let write = |block: Block| {
+        segments.write_part(block.number as u32, block.segment_rows(&timeline).collect())?;
+        let shares = Shares::of(&block, &timeline, &found.roles);
+        Ok::<_, BundleError>((block, shares))
+    };
+    found.walk(write, |written| {
+        let (block, part) = written?;
+        shares.merge(&part);
+        summary.ledger.merge(&Ledger::of(&block.segments));
+        steps.add(&block);
+        gaps.append(block.gap_rows(&timeline).collect()).map_err(BundleError::from)
     })?;
     gaps.commit()?;
     segments.commit()?;
+    bundle.replace(steps.rows(&timeline).collect())?;
+    bundle.replace(what_if(&timeline, &found.roles, &shares).iter().map(WhatIf::row).collect())?;
     // A recorder that still runs goes on writing `threads`.
     if bundle.meta().ended_ns.is_some() {
-        write_roles(bundle, &timeline, &analysis.roles)?;
+        write_roles(bundle, &timeline, &found.roles)?;
     }
-    Ok(analysis)
-}
-
-fn write<T>(
-    rows: impl Iterator<Item = T>,
-    mut append: impl FnMut(Vec<T>) -> Result<(), StoreError>,
-) -> Result<(), StoreError> {
-    let mut chunk = Vec::new();
-    for row in rows {
-        chunk.push(row);
-        if chunk.len() == ROWS_AT_ONCE {
-            append(std::mem::take(&mut chunk))?;
-        }
-    }
-    append(chunk)
+    Ok(summary)
 }
 
 fn write_roles(bundle: &Bundle, timeline: &Timeline, roles: &Roles) -> Result<(), StoreError> {

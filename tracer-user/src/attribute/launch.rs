@@ -54,7 +54,8 @@ pub fn producer_elsewhere(timeline: &Timeline, op: usize, after: MonoNs) -> Opti
 }
 
 /// The record of `op`'s stream having been told to wait for an event since the op before it was launched.
-fn waits_for_event(timeline: &Timeline, op: usize) -> Option<u32> {
+#[must_use]
+pub fn waits_for_event(timeline: &Timeline, op: usize) -> Option<u32> {
     let waiting = &timeline.ops[op];
     let launched = launch_start(timeline, waiting)?;
     let before = timeline.stream_predecessors[op];

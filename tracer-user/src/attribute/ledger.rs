@@ -30,6 +30,14 @@ impl Ledger {
         *entry = *entry + segment.time.length();
     }
 
+    /// Enters what another one holds.
+    pub fn merge(&mut self, other: &Self) {
+        for (cause, stage, time) in other.entries() {
+            let entry = self.entries.entry((cause, stage)).or_default();
+            *entry = *entry + time;
+        }
+    }
+
     /// All entries.
     pub fn entries(&self) -> impl Iterator<Item = (Cause, Stage, DurationNs)> {
         self.entries.iter().map(|(&(cause, stage), &time)| (cause, stage, time))

@@ -1,8 +1,11 @@
 //! Interned strings: ten million rows share a few thousand names.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use crate::event::Text;
+use foldhash::fast::RandomState;
+
+use crate::event::{Recent, Text};
 
 /// A string of a [`Names`]. [`Name::NONE`] is the empty one and stands for NULL.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,6 +21,12 @@ impl Name {
         self.0 == 0
     }
 
+    /// A number that no other string has.
+    #[must_use]
+    pub const fn number(self) -> u32 {
+        self.0
+    }
+
     /// Itself, or `other` if it is none.
     #[must_use]
     pub const fn or(self, other: Self) -> Self {
@@ -25,27 +34,28 @@ impl Name {
     }
 }
 
-/// The strings.
-#[derive(Clone, Debug)]
+/// The strings: those that were frozen, which clones share, and those added since.
+#[derive(Clone, Debug, Default)]
 pub struct Names {
-    by_text: HashMap<Text, Name>,
-    texts: Vec<Text>,
+    shared: Arc<Strings>,
+    own: Strings,
+    recent: Recent<Name>,
 }
 
-impl Default for Names {
-    fn default() -> Self {
-        let empty = Text::default();
-        Self { by_text: HashMap::from([(empty.clone(), Name::NONE)]), texts: vec![empty] }
-    }
+#[derive(Clone, Debug, Default)]
+struct Strings {
+    by_text: HashMap<Text, Name, RandomState>,
+    texts: Vec<Text>,
 }
 
 impl Names {
     /// The name of a shared string.
     pub fn text(&mut self, text: &Text) -> Name {
-        if let Some(&name) = self.by_text.get(text.as_str()) {
-            return name;
-        }
-        self.add(text.clone())
+        self.recent.get(text).unwrap_or_else(|| {
+            let name = self.find(text.as_str()).unwrap_or_else(|| self.add(text.clone()));
+            self.recent.put(text, name);
+            name
+        })
     }
 
     /// The name of an optional shared string.
@@ -55,29 +65,55 @@ impl Names {
 
     /// The name of a string.
     pub fn str(&mut self, characters: &str) -> Name {
-        if let Some(&name) = self.by_text.get(characters) {
-            return name;
+        self.find(characters).unwrap_or_else(|| self.add(characters.into()))
+    }
+
+    fn find(&self, characters: &str) -> Option<Name> {
+        if characters.is_empty() {
+            return Some(Name::NONE);
         }
-        self.add(characters.into())
+        self.shared.by_text.get(characters).or_else(|| self.own.by_text.get(characters)).copied()
     }
 
     fn add(&mut self, text: Text) -> Name {
-        let name = Name(self.texts.len() as u32);
-        self.texts.push(text.clone());
-        self.by_text.insert(text, name);
+        self.own.texts.push(text.clone());
+        let name = Name((self.shared.texts.len() + self.own.texts.len()) as u32);
+        self.own.by_text.insert(text, name);
         name
+    }
+
+    /// Makes all strings so far those that clones share: what a clone adds is its own, and cloning costs nothing.
+    pub fn freeze(&mut self) {
+        if self.shared.texts.is_empty() {
+            self.shared = Arc::new(std::mem::take(&mut self.own));
+            self.recent = Recent::default();
+        }
+    }
+
+    /// The name in `self` of a string of `other`, which was cloned from `self` or from what it was cloned from.
+    pub fn adopt(&mut self, other: &Self, name: Name) -> Name {
+        match (name.0 as usize).checked_sub(1 + self.shared.texts.len()) {
+            None => name,
+            Some(index) => other.own.texts.get(index).map_or(Name::NONE, |text| self.text(text)),
+        }
     }
 
     /// The characters of a name.
     #[must_use]
     pub fn get(&self, name: Name) -> &str {
-        self.texts.get(name.0 as usize).map_or("", Text::as_str)
+        self.look_up(name).map_or("", Text::as_str)
     }
 
     /// The shared string of a name; `None` for [`Name::NONE`].
     #[must_use]
     pub fn to_text(&self, name: Name) -> Option<Text> {
-        if name.is_none() { None } else { self.texts.get(name.0 as usize).cloned() }
+        self.look_up(name).cloned()
+    }
+
+    fn look_up(&self, name: Name) -> Option<&Text> {
+        let index = (name.0 as usize).checked_sub(1)?;
+        let shared = &self.shared.texts;
+        shared.get(index).or_else(|| self.own.texts.get(index.checked_sub(shared.len())?))
     }
 }
 
@@ -94,5 +130,19 @@ mod tests {
         assert_eq!(names.str(""), Name::NONE);
         assert_eq!(names.to_text(Name::NONE), None);
         assert_eq!(names.optional(None), Name::NONE);
+    }
+
+    #[test]
+    fn clones_share_what_was_frozen_and_adopt_the_rest() {
+        let mut names = Names::default();
+        let shared = names.str("vda");
+        names.freeze();
+        let (mut first, mut second) = (names.clone(), names.clone());
+        let (read, write) = (first.str("read"), second.str("write"));
+        assert_eq!((first.get(read), second.get(write)), ("read", "write"));
+        assert_eq!(first.str("vda"), shared);
+        let adopted = [names.adopt(&first, shared), names.adopt(&first, read), names.adopt(&second, write)];
+        assert_eq!(adopted.map(|name| names.get(name).to_owned()), ["vda", "read", "write"]);
+        assert_eq!(names.adopt(&first, Name::NONE), Name::NONE);
     }
 }

@@ -2,7 +2,7 @@
 //! hops, store each hop once.
 
 use super::names::{Name, Names};
-use crate::event::{Pid, RowId, Text, Tid};
+use crate::event::{Pid, Text, Tid};
 use crate::store::schema;
 
 /// What the thread of a hop did.
@@ -132,6 +132,12 @@ pub struct PathId(u32);
 impl PathId {
     /// Before the first hop.
     pub const ROOT: Self = Self(u32::MAX);
+
+    /// Its place after `len` hops were put before all.
+    #[must_use]
+    pub const fn after(self, len: usize) -> Self {
+        if self.0 == Self::ROOT.0 { self } else { Self(self.0 + len as u32) }
+    }
 }
 
 /// One hop of a chain.
@@ -176,6 +182,19 @@ impl Paths {
         self.hops.truncate(len);
     }
 
+    /// Adds the hops of another, whose strings are named anew by `rename`. What was [`PathId`] `id` there is
+    /// [`PathId::after`] `len` here, with the length before.
+    pub fn extend(&mut self, other: &Self, mut rename: impl FnMut(Name) -> Name) {
+        let len = self.len();
+        self.hops.extend(other.hops.iter().map(|hop| PathHop {
+            parent: hop.parent.after(len),
+            thread: rename(hop.thread),
+            call: rename(hop.call),
+            object: rename(hop.object),
+            ..*hop
+        }));
+    }
+
     /// How many hops there are.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -202,31 +221,22 @@ impl Paths {
     /// The chain that ends at `id`, as it is stored.
     #[must_use]
     pub fn to_rows(&self, id: PathId, names: &Names) -> Vec<schema::Hop> {
-        let mut rows: Vec<_> = self
-            .backwards(id)
-            .map(|hop| schema::Hop {
-                pid: hop.pid,
-                tid: hop.tid,
-                thread: names.to_text(hop.thread).unwrap_or_default(),
-                state: Text::from(hop.state.as_str()),
-                call: names.to_text(hop.call),
-                object: names.to_text(hop.object),
-                edge: hop.edge.as_str().map(Text::from),
-            })
-            .collect();
+        let mut rows = Vec::with_capacity(self.backwards(id).count());
+        rows.extend(self.backwards(id).map(|hop| schema::Hop {
+            pid: hop.pid,
+            tid: hop.tid,
+            thread: names.to_text(hop.thread).unwrap_or_default(),
+            state: Text::fixed(hop.state.as_str()),
+            call: names.to_text(hop.call),
+            object: names.to_text(hop.object),
+            edge: hop.edge.as_str().map(Text::fixed),
+        }));
         rows.reverse();
         rows
     }
 
-    /// The rows that the chain rests on, from its root on.
-    #[must_use]
-    pub fn evidence(&self, id: PathId) -> Vec<schema::Evidence> {
-        let mut rows: Vec<_> = self
-            .backwards(id)
-            .flat_map(|hop| hop.evidence.iter().rev().flatten())
-            .map(|&(table, row)| schema::Evidence { table: Text::from(table.as_str()), row: RowId(row) })
-            .collect();
-        rows.reverse();
-        rows
+    /// The rows that the chain rests on, from its end on.
+    pub fn evidence(&self, id: PathId) -> impl Iterator<Item = (EvidenceTable, i64)> {
+        self.backwards(id).flat_map(|hop| hop.evidence.iter().rev().flatten().copied())
     }
 }

@@ -7,7 +7,7 @@ use super::timeline::{Call, NO_INDEX, ThreadIndex, Timeline, Waker};
 use crate::event::Pid;
 
 /// What a thread is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
     /// The first thread of a process that gives a GPU its work.
     Main,

@@ -3,8 +3,10 @@
 use super::cause::Cause;
 use super::names::{Name, Names};
 use super::path::{Edge, EvidenceRow, HopState, PathHop, PathId, Paths};
+use super::role::Roles;
 use super::stage::Stage;
 use super::timeline::{ThreadIndex, Timeline};
+use super::what_if::Key;
 use crate::event::{Interval, Pid, Tid};
 
 /// A piece of a gap with one cause.
@@ -134,6 +136,13 @@ impl Segment {
     #[must_use]
     pub fn thread(&self, paths: &Paths) -> Option<(Pid, Tid)> {
         paths.backwards(self.path).find(|hop| hop.tid.0 != 0).map(|hop| (hop.pid, hop.tid))
+    }
+
+    /// What would have to go for it to be gone.
+    #[must_use]
+    pub fn key(&self, paths: &Paths, timeline: &Timeline, roles: &Roles) -> Key {
+        let role = self.thread(paths).and_then(|(pid, tid)| roles.get(timeline.find_thread(pid, tid)?));
+        Key::of(self.cause, role)
     }
 
     /// Whether `leaf` after `parent` would say the same as this segment.

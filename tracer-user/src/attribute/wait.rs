@@ -2,30 +2,76 @@
 //! ended by the edge that really ended it. A thread that wants Python's interpreter lock waits anew every 5 ms;
 //! condition variables with time-outs and poll loops do the same. Read one by one, all of them would be "a timer".
 
+use std::collections::HashSet;
+
 use super::names::Name;
 use super::system_call::SystemCall;
-use super::timeline::{OffCpu, OffState, ThreadIndex, Timeline, Waker};
-use crate::event::DurationNs;
+use super::timeline::{NO_INDEX, OffCpu, OffState, ThreadIndex, Timeline, Waker};
+use crate::event::{DurationNs, MonoNs};
 
 /// Longest time on the CPU between two waits that are one: waking up, looking at a flag and calling again takes a few
 /// microseconds, a few tens with system call tracing.
 const AT_ONCE: DurationNs = DurationNs(200_000);
 
+/// Longest time on the CPU of a thread that was woken with others, saw that there was nothing for it, and waits again.
+const LOOKED_ONLY: DurationNs = DurationNs(20_000);
+
+/// A call that wakes several threads does so within this time.
+const WOKEN_TOGETHER: DurationNs = DurationNs(50_000);
+
 /// Sets `ended_by` of every off-CPU interval.
 pub fn join_waits_begun_again(timeline: &mut Timeline) {
+    let herds = woken_for_nothing(timeline);
     for thread in 0..timeline.threads.len() {
         let thread = ThreadIndex(thread as u32);
         let rows = timeline.thread(thread).off_cpu.clone();
         for index in rows.clone().rev() {
             let next = index + 1;
-            let ended_by = if next < rows.end && is_same_wait(timeline, thread, index, next) {
-                timeline.off_cpu[next].ended_by
-            } else {
-                index as u32
-            };
+            let goes_on = next < rows.end
+                && (herds.contains(&(index as u32)) || is_same_wait(timeline, thread, index, next));
+            let ended_by = if goes_on { timeline.off_cpu[next].ended_by } else { index as u32 };
             timeline.off_cpu[index].ended_by = ended_by;
         }
     }
+}
+
+/// The intervals that ended because a task woke all who waited for a condition, and whose thread waited again at once: the
+/// wake-up delivered nothing. One that woke this thread alone handed something over: a lock, an item; its waker is the
+/// cause up to then, and whoever ends the next wait is another one.
+fn woken_for_nothing(timeline: &Timeline) -> HashSet<u32> {
+    let mut candidates: Vec<(u32, MonoNs, u32)> = Vec::new();
+    for (number, thread) in timeline.threads.iter().enumerate() {
+        let number = ThreadIndex(number as u32);
+        for index in thread.off_cpu.clone().skip(1).map(|next| next - 1) {
+            let row = &timeline.off_cpu[index];
+            let short =
+                timeline.off_cpu[index + 1].off - row.on.min(timeline.off_cpu[index + 1].off) <= LOOKED_ONLY;
+            if short
+                && row.waker == Waker::Task
+                && row.waker_thread != NO_INDEX
+                && row.state == OffState::Waiting
+                && SystemCall::of(timeline.names.get(row.syscall)) == SystemCall::Futex
+                && waits_for_the_same(timeline, number, index, index + 1)
+            {
+                candidates.push((row.waker_thread, row.woken, index as u32));
+            }
+        }
+    }
+    if candidates.is_empty() {
+        return HashSet::new();
+    }
+    candidates.sort_unstable();
+    // Candidates whose waker woke somebody else at the same time.
+    let mut herds = HashSet::new();
+    for (index, row) in timeline.off_cpu.iter().enumerate().filter(|(_, row)| row.waker == Waker::Task) {
+        let same_call = |&(waker, woken, _): &(u32, MonoNs, u32)| (waker, woken);
+        let early = MonoNs(row.woken.0.saturating_sub(WOKEN_TOGETHER.0));
+        let late = MonoNs(row.woken.0.saturating_add(WOKEN_TOGETHER.0));
+        let from = candidates.partition_point(|one| same_call(one) < (row.waker_thread, early));
+        let together = candidates[from..].iter().take_while(|one| same_call(one) <= (row.waker_thread, late));
+        herds.extend(together.map(|one| one.2).filter(|&other| other != index as u32));
+    }
+    herds
 }
 
 /// Whether the interval `next` goes on with the wait of the interval before it: that was ended by its time-out, or nobody
@@ -41,6 +87,12 @@ fn is_same_wait(timeline: &Timeline, thread: ThreadIndex, index: usize, next: us
     if !(timed_out || unseen) || after.off - row.on.min(after.off) > AT_ONCE {
         return false;
     }
+    waits_for_the_same(timeline, thread, index, next)
+}
+
+/// Whether two intervals off the CPU lie in the same call on the same object.
+fn waits_for_the_same(timeline: &Timeline, thread: ThreadIndex, index: usize, next: usize) -> bool {
+    let (row, after) = (&timeline.off_cpu[index], &timeline.off_cpu[next]);
     let kind = SystemCall::of(timeline.names.get(row.syscall));
     if !kind.can_wait_again() || after.syscall != row.syscall {
         return false;

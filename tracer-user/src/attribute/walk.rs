@@ -15,10 +15,10 @@ use super::path::{Edge, EvidenceTable, HopState, PathHop, PathId, Paths};
 use super::role::{Role, Roles};
 use super::segment::{Leaf, Segment};
 use super::stage::stage_of;
-use super::thread_time::{ThreadState, last_piece};
-use super::timeline::{DeviceMoment, NO_INDEX, Request, TakenBy, ThreadIndex, Timeline};
+use super::thread_time::{Piece, ThreadState, last_piece};
+use super::timeline::{DeviceMoment, NO_INDEX, Request, TakenBy, ThreadIndex, Timeline, Waker};
 use super::wake_edge::{WakeEdge, has_timeline, wake_edge};
-use crate::event::{DeviceId, Interval, MonoNs, Pid};
+use crate::event::{DeviceId, Interval, MonoNs};
 
 /// A chain of more hops ends as `unknown.depth`.
 pub const MAX_HOPS: usize = 32;
@@ -76,6 +76,7 @@ impl<'a> Walker<'a> {
         Self {
             timeline,
             roles,
+            // Cheap: those of the timeline are shared.
             names: timeline.names.clone(),
             paths: Paths::default(),
             segments: Vec::new(),
@@ -90,13 +91,9 @@ impl<'a> Walker<'a> {
 
     /// The segments of a gap, in order of time.
     pub fn walk(&mut self, index: u32, gap: &RawGap) -> Vec<Segment> {
-        self.segments.clear();
-        self.stations.clear();
+        self.begin(gap.device);
         self.gap = index;
-        self.device = gap.device;
         self.previous = gap.previous;
-        self.launch = None;
-        self.launched = None;
         match gap.activity {
             Activity::ExposedCopy => leaf::copy::exposed_copy(self, gap),
             Activity::ExposedComm => leaf::collective::exposed_communication(self, gap),
@@ -108,6 +105,15 @@ impl<'a> Walker<'a> {
         let mut segments = std::mem::take(&mut self.segments);
         segments.reverse();
         segments
+    }
+
+    fn begin(&mut self, device: DeviceId) {
+        self.segments.clear();
+        self.stations.clear();
+        self.device = device;
+        self.previous = None;
+        self.launch = None;
+        self.launched = None;
     }
 
     /// Gives out a segment. It must end where the one before it started.
@@ -338,25 +344,40 @@ impl<'a> Walker<'a> {
             }
             let within = Interval::new(boundary.max(rest.start), rest.end);
             let piece = last_piece(self.timeline, thread, within);
-            match piece.state {
-                ThreadState::Running => leaf::cpu::running(self, thread, piece.time, chain),
-                ThreadState::Exiting => leaf::cpu::exiting(self, thread, piece.time, chain),
-                ThreadState::Runnable { row } => leaf::runq::runnable(self, thread, piece.time, row, chain),
-                ThreadState::Blocked { row, ended_by } => {
-                    self.blocked(thread, piece.time, row, ended_by, chain);
-                }
-                ThreadState::Stopped { row } => leaf::wait::stopped(self, thread, piece.time, row, chain),
-                ThreadState::Unborn => self.unborn(thread, piece.time, chain),
-                ThreadState::BeforeAttach => {
-                    leaf::cpu::unrecorded(self, thread, piece.time, Cause::UnknownBeforeAttach, chain);
-                }
-                ThreadState::NotRecorded => {
-                    leaf::cpu::unrecorded(self, thread, piece.time, Cause::UnknownNotRecordedThread, chain);
-                }
-            }
+            self.piece(thread, piece, chain);
             rest.end = piece.time.start;
         }
         self.stations.pop();
+    }
+
+    fn piece(&mut self, thread: ThreadIndex, piece: Piece, chain: Chain) {
+        match piece.state {
+            ThreadState::Running => leaf::cpu::running(self, thread, piece.time, chain),
+            ThreadState::Exiting => leaf::cpu::exiting(self, thread, piece.time, chain),
+            ThreadState::Runnable { row } => leaf::runq::runnable(self, thread, piece.time, row, chain),
+            ThreadState::Blocked { row, ended_by } => {
+                self.blocked(thread, piece.time, row, ended_by, chain);
+            }
+            ThreadState::Stopped { row } => leaf::wait::stopped(self, thread, piece.time, row, chain),
+            ThreadState::Unborn => self.unborn(thread, piece.time, chain),
+            ThreadState::BeforeAttach => {
+                leaf::cpu::unrecorded(self, thread, piece.time, Cause::UnknownBeforeAttach, chain);
+            }
+            ThreadState::NotRecorded => {
+                leaf::cpu::unrecorded(self, thread, piece.time, Cause::UnknownNotRecordedThread, chain);
+            }
+        }
+    }
+
+    /// What `thread`, which works for `device`, did in a piece of its time: the segments of a gap of just that time, without
+    /// the way to it.
+    pub fn explain(&mut self, device: DeviceId, thread: ThreadIndex, piece: Piece) -> &mut Vec<Segment> {
+        self.begin(device);
+        self.paths.truncate(0);
+        self.stations.push(Station::Thread(thread));
+        self.piece(thread, piece, Chain::START);
+        self.segments.reverse();
+        &mut self.segments
     }
 
     /// A wait: handed on to whoever ended it.
@@ -369,14 +390,14 @@ impl<'a> Walker<'a> {
         }
         let end = timeline.off_cpu[ended_by];
         // Whatever a thread waits for while it frees memory, freeing is what it waits for.
-        if let (Some(taken), _) = timeline.taken_before(thread, time.end)
-            && timeline.taken[taken].by != TakenBy::Interrupt
-            && timeline.taken[taken].time.start <= timeline.off_cpu[row].off
-        {
+        if let Some(taken) = freeing_memory(timeline, thread, time.end, row) {
             let leaf = leaf::cpu::taken_leaf(timeline, thread, taken, HopState::Blocked);
             let row = (EvidenceTable::OffCpu, timeline.off_cpu[row].id.0);
             return self.emit(time, chain, leaf.resting_on(row));
         }
+        // That a wake-up in between delivered nothing is an inference.
+        let for_nothing = ended_by != row && timeline.off_cpu[row].waker == Waker::Task;
+        let chain = Chain { inferred: chain.inferred || for_nothing, ..chain };
         let edge = wake_edge(timeline, &end);
         let wait = leaf::wait::Wait::new(timeline, thread, time, row, end);
         if let (Some(call), _) = timeline.api_call_before(thread, time.end)
@@ -428,14 +449,7 @@ impl<'a> Walker<'a> {
     /// A thread that did not exist yet: the time is that of whoever made it.
     fn unborn(&mut self, thread: ThreadIndex, time: Interval, chain: Chain) {
         let timeline = self.timeline;
-        let rows = timeline.thread(thread);
-        let maker = if rows.pid.0 == rows.tid.0 {
-            timeline.processes.get(&rows.pid).and_then(|process| process.parent)
-        } else {
-            Some(rows.pid)
-        };
-        let first_thread = |pid: Pid| timeline.find_thread(pid, crate::event::Tid(pid.0));
-        let maker = maker.and_then(first_thread).filter(|&maker| {
+        let maker = timeline.maker(thread).filter(|&maker| {
             maker != thread
                 && has_timeline(timeline, maker)
                 && !self.stations.contains(&Station::Thread(maker))
@@ -514,4 +528,15 @@ impl<'a> Walker<'a> {
             kind => kind,
         }
     }
+}
+
+/// The stall of memory management within which `thread` waits: an index into [`Timeline::taken`]. `row` is where the wait
+/// began, and it lasted until `end`.
+#[must_use]
+pub fn freeing_memory(timeline: &Timeline, thread: ThreadIndex, end: MonoNs, row: usize) -> Option<usize> {
+    let (taken, _) = timeline.taken_before(thread, end);
+    taken.filter(|&taken| {
+        let stall = &timeline.taken[taken];
+        stall.by != TakenBy::Interrupt && stall.time.start <= timeline.off_cpu[row].off
+    })
 }

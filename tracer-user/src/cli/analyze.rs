@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::report::open_raw;
 use super::{ExitStatus, OrFail as _, Result, Ui};
-use crate::attribute::{self, Ledger};
+use crate::attribute;
 
 /// Arguments of `gtrace analyze`.
 #[derive(Debug, Args)]
@@ -29,12 +29,8 @@ pub fn run(args: &AnalyzeArgs, ui: &Ui) -> Result<ExitStatus> {
     let analysis =
         attribute::analyze_bundle(&bundle, &|rows| progress.advance(rows)).or_fail(what(), remedy)?;
     drop(progress);
-    let ledger = Ledger::of(&analysis.segments);
-    let total = ledger.total();
-    let unknown = ledger.unknown().0 as f64 / total.0.max(1) as f64 * 100.0;
-    ui.detail(&format!(
-        "{} gaps, {total} in all, {unknown:.2} % of it of unknown cause",
-        analysis.gaps.len()
-    ));
+    let total = analysis.ledger.total();
+    let unknown = analysis.ledger.unknown().0 as f64 / total.0.max(1) as f64 * 100.0;
+    ui.detail(&format!("{} gaps, {total} in all, {unknown:.2} % of it of unknown cause", analysis.gaps));
     Ok(ExitStatus::Done)
 }

@@ -5,5 +5,5 @@ mod text;
 mod time;
 
 pub use ids::{ContextId, CorrelationId, DeviceId, GapId, OpId, Pid, RequestId, RowId, StreamId, Tid};
-pub use text::Text;
+pub use text::{Recent, Text};
 pub use time::{DurationNs, Interval, MonoNs};

@@ -11,14 +11,17 @@ use super::late_ranks::LateRankTally;
 use super::ledger::LedgerTally;
 use super::model::{Objects, Recording, Report, VERSION};
 use super::names::Names;
+use super::questions;
+use super::steps::StepTally;
 use super::trust::{self, LossTally};
+use super::what_if::WhatIf;
 use super::wording::is_prefix;
 use crate::event::DurationNs;
 use crate::store::StoreError;
 use crate::store::bundle::Bundle;
 use crate::store::meta::Meta;
 use crate::store::schema::{
-    BlockIo, Collective, Gap, GapSegment, GpuOp, Loss, OffCpu, Process, Sample, Thread,
+    self, BlockIo, Collective, Gap, GapSegment, GpuOp, Loss, OffCpu, Process, Sample, Thread,
 };
 
 /// How many threads, files and peers a report names.
@@ -27,10 +30,21 @@ const MOST_NAMED: usize = 100;
 /// The number of rows that [`report`] will read, for a progress bar.
 #[must_use]
 pub fn rows_to_read(meta: &Meta) -> u64 {
-    ["gaps", "gap_segments", "gpu_ops", "collectives", "block_io", "samples", "off_cpu", "losses"]
-        .iter()
-        .filter_map(|table| meta.rows.get(*table))
-        .sum()
+    [
+        "gaps",
+        "gap_segments",
+        "steps",
+        "what_if",
+        "gpu_ops",
+        "collectives",
+        "block_io",
+        "samples",
+        "off_cpu",
+        "losses",
+    ]
+    .iter()
+    .filter_map(|table| meta.rows.get(*table))
+    .sum()
 }
 
 /// Reads a bundle that was analysed. `progress` is told of the rows read.
@@ -63,6 +77,11 @@ pub fn report(bundle: &Bundle, progress: &dyn Fn(u64)) -> Result<Report, StoreEr
     })?;
     functions.segments_end();
     each::<Sample>(bundle, progress, |sample| functions.sample(&sample))?;
+    let mut steps = StepTally::default();
+    each::<schema::Step>(bundle, progress, |step| steps.step(&step))?;
+    let steps = steps.finish();
+    let mut without = Vec::new();
+    each::<schema::WhatIf>(bundle, progress, |row| without.push(WhatIf::new(&row, &steps)))?;
     each::<GpuOp>(bundle, progress, |op| {
         last_event = last_event.max(op.end_ns.0);
         devices.op(&op);
@@ -102,7 +121,7 @@ pub fn report(bundle: &Bundle, progress: &dyn Fn(u64)) -> Result<Report, StoreEr
     let trust = trust::trust(meta, losses, &causes, ledger.confidence(), ledger.uncovered());
     let lost: i64 = trust.losses.iter().map(|loss| loss.count).sum();
     let lost = (lost, trust.events as i64 + lost);
-    Ok(Report {
+    let mut report = Report {
         format: "gtrace.report",
         version: VERSION,
         verdict: findings::verdict(&devices, &totals, &causes, trust::gpu_missing(meta).as_deref(), lost),
@@ -120,8 +139,13 @@ pub fn report(bundle: &Bundle, progress: &dyn Fn(u64)) -> Result<Report, StoreEr
         objects: Objects { files, block_devices, peers },
         enablers,
         worst_gaps,
+        steps,
+        what_if: without,
+        answers: Vec::new(),
         disks,
-    })
+    };
+    report.answers = questions::answers(&report);
+    Ok(report)
 }
 
 fn each<T: crate::store::table::Table>(

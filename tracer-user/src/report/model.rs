@@ -5,6 +5,10 @@
 
 use serde::Serialize;
 
+use super::questions::Answer;
+use super::steps::Steps;
+use super::what_if::WhatIf;
+
 /// Version of the shape.
 pub const VERSION: u32 = 1;
 
@@ -43,6 +47,12 @@ pub struct Report {
     pub enablers: Vec<Enabler>,
     /// The longest gaps.
     pub worst_gaps: Vec<WorstGap>,
+    /// The steps of each GPU; none where the program marked none and its work does not repeat.
+    pub steps: Vec<Steps>,
+    /// What would be if a cause were gone, the most helpful first.
+    pub what_if: Vec<WhatIf>,
+    /// The usual questions, in the order in which they are asked; only those that the recording answers.
+    pub answers: Vec<Answer>,
     /// What to change, for the causes that matter.
     pub advice: Vec<Advice>,
     /// What the block devices did, whoever waited for them.

@@ -139,7 +139,7 @@ fn gpu_modes(meta: &Meta) -> Vec<GpuModes> {
 
 /// Tables that the analysis makes hold no recorded events.
 fn is_result(table: &str) -> bool {
-    matches!(table, "gaps" | "gap_segments" | "losses" | "clocks")
+    matches!(table, "gaps" | "gap_segments" | "steps" | "what_if" | "losses" | "clocks")
 }
 
 fn unclean_end(meta: &Meta) -> Option<String> {

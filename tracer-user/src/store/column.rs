@@ -1,18 +1,18 @@
 //! How each Rust type of a row becomes an Arrow column and comes back.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow_array::builder::{
-    BooleanBuilder, Int32Builder, Int64Builder, PrimitiveBuilder, StringDictionaryBuilder,
-};
+use arrow_array::builder::{BooleanBuilder, Int32Builder, Int64Builder, PrimitiveBuilder, StringBuilder};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type};
 use arrow_array::{Array, ArrayRef, BooleanArray, DictionaryArray, PrimitiveArray, StringArray};
 use arrow_schema::DataType;
+use foldhash::fast::RandomState;
 
 use crate::event::{
-    ContextId, CorrelationId, DeviceId, DurationNs, GapId, MonoNs, OpId, Pid, RequestId, RowId, StreamId,
-    Text, Tid,
+    ContextId, CorrelationId, DeviceId, DurationNs, GapId, MonoNs, OpId, Pid, Recent, RequestId, RowId,
+    StreamId, Text, Tid,
 };
 
 /// A column does not have the type that the schema says.
@@ -162,6 +162,40 @@ impl Column for bool {
     }
 }
 
+/// Collects strings into a dictionary.
+pub struct TextBuilder {
+    keys: Int32Builder,
+    values: StringBuilder,
+    by_text: HashMap<Text, i32, RandomState>,
+    recent: Recent<i32>,
+}
+
+impl Default for TextBuilder {
+    fn default() -> Self {
+        Self {
+            keys: Int32Builder::new(),
+            values: StringBuilder::new(),
+            by_text: HashMap::default(),
+            recent: Recent::default(),
+        }
+    }
+}
+
+impl TextBuilder {
+    fn append(&mut self, text: &Text) {
+        let key = self.recent.get(text).unwrap_or_else(|| {
+            let next = self.by_text.len() as i32;
+            let key = *self.by_text.entry(text.clone()).or_insert(next);
+            if key == next {
+                self.values.append_value(text.as_str());
+            }
+            self.recent.put(text, key);
+            key
+        });
+        self.keys.append_value(key);
+    }
+}
+
 /// A dictionary column opened for reading: each distinct string is made once.
 pub struct TextReader {
     keys: DictionaryArray<Int32Type>,
@@ -169,7 +203,7 @@ pub struct TextReader {
 }
 
 impl Column for Text {
-    type Builder = StringDictionaryBuilder<Int32Type>;
+    type Builder = TextBuilder;
     type Reader = TextReader;
     const NULLABLE: bool = false;
 
@@ -177,13 +211,15 @@ impl Column for Text {
         DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
     }
     fn append(&self, builder: &mut Self::Builder) {
-        builder.append_value(self.as_str());
+        builder.append(self);
     }
     fn append_null(builder: &mut Self::Builder) {
-        builder.append_null();
+        builder.keys.append_null();
     }
     fn finish(mut builder: Self::Builder) -> ArrayRef {
-        Arc::new(builder.finish())
+        let values = Arc::new(builder.values.finish());
+        #[allow(clippy::expect_used, reason = "each key was given out with its value")]
+        Arc::new(DictionaryArray::try_new(builder.keys.finish(), values).expect("keys have values"))
     }
     fn open(name: &str, column: &ArrayRef) -> Result<TextReader, ColumnTypeError> {
         expect_type::<Self>(name, column)?;

@@ -37,6 +37,11 @@ pub fn encode<T: Table>(rows: &[T], file: File) -> Result<File> {
             Type::BYTE_ARRAY => properties.set_column_dictionary_enabled(path, true),
             _ => properties,
         };
+        // Nobody skips row groups by what the elements of a list are, and strings take as long to compare as to write.
+        if column.path().parts().len() > 1 {
+            properties =
+                properties.set_column_statistics_enabled(column.path().clone(), EnabledStatistics::None);
+        }
         if column.path().parts() == [T::SORT_COLUMN] {
             let sorting = SortingColumn { column_idx: index as i32, descending: false, nulls_first: false };
             properties = properties.set_sorting_columns(Some(vec![sorting]));

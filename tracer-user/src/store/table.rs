@@ -78,10 +78,15 @@ pub trait Table: Sized + Clone + PartialEq + std::fmt::Debug + Send + 'static {
 
 /// A struct that is an element of a list column.
 pub trait Element: Sized + Clone {
+    /// Collects elements.
+    type Builder: Default;
+
     /// Its fields, in order.
     fn fields() -> Vec<FieldDoc>;
-    /// Makes a struct array from elements.
-    fn to_struct(elements: &[&Self]) -> StructArray;
+    /// Adds an element.
+    fn append(&self, builder: &mut Self::Builder);
+    /// Makes a struct array from what was collected.
+    fn finish(builder: Self::Builder) -> StructArray;
     /// Makes elements from a struct array.
     ///
     /// # Errors
@@ -99,14 +104,15 @@ impl<E: Element + 'static> Column for Vec<E> {
     }
     fn append(&self, builder: &mut Self::Builder) {
         builder.lengths.push(self.len());
-        builder.elements.extend(self.iter().cloned());
+        for element in self {
+            element.append(&mut builder.elements);
+        }
     }
     fn append_null(builder: &mut Self::Builder) {
         builder.lengths.push(0);
     }
     fn finish(builder: Self::Builder) -> ArrayRef {
-        let references: Vec<&E> = builder.elements.iter().collect();
-        let values = E::to_struct(&references);
+        let values = E::finish(builder.elements);
         let offsets = arrow_buffer::OffsetBuffer::from_lengths(builder.lengths);
         let field = Arc::new(Field::new("item", DataType::Struct(element_fields::<E>()), true));
         Arc::new(arrow_array::ListArray::new(field, offsets, Arc::new(values), None))
@@ -133,14 +139,14 @@ impl<E: Element + 'static> Column for Vec<E> {
 }
 
 /// Collects lists of elements.
-pub struct ListColumnBuilder<E> {
+pub struct ListColumnBuilder<E: Element> {
     lengths: Vec<usize>,
-    elements: Vec<E>,
+    elements: E::Builder,
 }
 
-impl<E> Default for ListColumnBuilder<E> {
+impl<E: Element> Default for ListColumnBuilder<E> {
     fn default() -> Self {
-        Self { lengths: Vec::new(), elements: Vec::new() }
+        Self { lengths: Vec::new(), elements: E::Builder::default() }
     }
 }
 
@@ -224,6 +230,8 @@ macro_rules! element {
         }
 
         impl $crate::store::table::Element for $element {
+            type Builder = ( $( <$type as $crate::store::column::Column>::Builder, )* );
+
             fn fields() -> Vec<$crate::store::table::FieldDoc> {
                 vec![$( $crate::store::table::FieldDoc {
                     name: stringify!($field),
@@ -233,11 +241,11 @@ macro_rules! element {
                 }, )*]
             }
 
-            fn to_struct(elements: &[&Self]) -> arrow_array::StructArray {
-                $( let mut $field = <<$type as $crate::store::column::Column>::Builder as Default>::default(); )*
-                for element in elements {
-                    $( $crate::store::column::Column::append(&element.$field, &mut $field); )*
-                }
+            fn append(&self, ($( $field, )*): &mut Self::Builder) {
+                $( $crate::store::column::Column::append(&self.$field, $field); )*
+            }
+
+            fn finish(($( $field, )*): Self::Builder) -> arrow_array::StructArray {
                 let fields: arrow_schema::Fields = <Self as $crate::store::table::Element>::fields()
                     .into_iter()
                     .map(|field| arrow_schema::Field::new(field.name, field.data_type, field.nullable))

@@ -74,6 +74,41 @@ SELECT
 FROM (SELECT *, unnest(range(1, len(path) + 1)) AS hop FROM gap_segments)
 ORDER BY gap_id, seq, hop;
 
+-- Steps: how long they take, and what of it is computing, waiting, and waiting for data.
+CREATE OR REPLACE VIEW step_times AS
+SELECT
+    device,
+    any_value(found_by) AS found_by,
+    count(*) AS steps,
+    quantile_disc(end_ns - start_ns, 0.5) AS p50_ns,
+    quantile_disc(end_ns - start_ns, 0.95) AS p95_ns,
+    avg(compute_ns)::BIGINT AS compute_ns,
+    avg(idle_ns + exposed_copy_ns + exposed_comm_ns)::BIGINT AS waiting_ns,
+    avg(data_loading_ns)::BIGINT AS data_loading_ns,
+    1e9 * count(*) / nullif(max(end_ns) - min(start_ns), 0) AS steps_per_second
+FROM steps
+GROUP BY device
+ORDER BY device;
+
+-- The steps that took longer than the others, with what they waited for.
+CREATE OR REPLACE VIEW slow_steps AS
+SELECT
+    device,
+    step,
+    start_ns,
+    end_ns - start_ns AS ns,
+    compute_ns,
+    data_loading_ns,
+    h2d_ns,
+    forward_backward_ns,
+    communication_ns,
+    checkpoint_ns,
+    other_ns,
+    outlier
+FROM steps
+WHERE outlier IS NOT NULL
+ORDER BY device, step;
+
 -- Nothing may be here: gaps whose segments do not cover them to the nanosecond.
 CREATE OR REPLACE VIEW conservation_errors AS
 SELECT g.gap_id, g.end_ns - g.start_ns AS gap_ns, coalesce(sum(s.end_ns - s.start_ns), 0)::BIGINT AS segments_ns

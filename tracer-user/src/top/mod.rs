@@ -90,12 +90,12 @@ pub fn look(bundle: &Bundle, now: MonoNs) -> Result<Frame, TopError> {
     name_roles(&mut threads, &timeline, &analysis.roles);
     let names = Names::new(&bundle.read::<Process>()?, &threads);
     let mut ledger = LedgerTally::default();
-    analysis.gap_rows(&timeline).for_each(|gap| ledger.gap(&gap));
-    analysis.segment_rows(&timeline).for_each(|segment| ledger.segment(&segment));
+    analysis.found.gap_rows(&timeline).for_each(|gap| ledger.gap(&gap));
+    analysis.found.segment_rows(&timeline).for_each(|segment| ledger.segment(&segment));
     let meta = bundle.meta();
     Ok(Frame {
         until,
-        gaps: analysis.gaps.len() as u64,
+        gaps: analysis.found.gaps.len() as u64,
         causes: ledger.causes(&names),
         devices: analysis.devices,
         names: meta.gpus.iter().map(|gpu| (gpu.device, gpu.name.clone())).collect(),

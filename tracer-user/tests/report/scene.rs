@@ -7,7 +7,8 @@ use gtrace::event::{
 };
 use gtrace::store::meta::{GpuInfo, Meta, SchemaVersion};
 use gtrace::store::schema::{
-    BlockIo, CudaApi, Evidence, Gap, GapSegment, GpuOp, Hop, Loss, OffCpu, Process, Syscall, Thread,
+    BlockIo, CudaApi, Evidence, Gap, GapSegment, GpuOp, Hop, Loss, OffCpu, Process, Step, Syscall, Thread,
+    WhatIf,
 };
 use gtrace::store::{Bundle, BundleWriter, Table};
 
@@ -29,6 +30,8 @@ pub struct Scene {
     pub syscalls: Vec<Syscall>,
     pub block_io: Vec<BlockIo>,
     pub losses: Vec<Loss>,
+    pub steps: Vec<Step>,
+    pub what_if: Vec<WhatIf>,
 }
 
 impl Scene {
@@ -74,7 +77,36 @@ impl Scene {
             syscalls: vec![],
             block_io: vec![],
             losses: vec![],
+            steps: vec![],
+            what_if: vec![],
         }
+    }
+
+    /// Adds a step of GPU 0 that waits for data where it does not compute.
+    pub fn step(&mut self, step: i64, (start, end): (i64, i64), compute: i64, outlier: Option<&str>) {
+        let none = DurationNs(0);
+        self.steps.push(Step {
+            step,
+            device: DeviceId(0),
+            start_ns: MonoNs(start),
+            end_ns: MonoNs(end),
+            found_by: "sequence".into(),
+            range: None,
+            ops: 1,
+            compute_ns: DurationNs(compute),
+            idle_ns: DurationNs(end - start - compute),
+            exposed_copy_ns: none,
+            exposed_comm_ns: none,
+            data_loading_ns: DurationNs(end - start - compute),
+            h2d_ns: none,
+            forward_backward_ns: none,
+            communication_ns: none,
+            checkpoint_ns: none,
+            serving_ns: none,
+            startup_ns: none,
+            other_ns: none,
+            outlier: outlier.map(Into::into),
+        });
     }
 
     /// Adds a thread, and its process if it is the first of it.
@@ -280,6 +312,8 @@ impl Scene {
         sorted(&mut writer, self.ops);
         sorted(&mut writer, self.calls);
         sorted(&mut writer, self.gaps);
+        sorted(&mut writer, self.steps);
+        sorted(&mut writer, self.what_if);
         sorted(&mut writer, self.segments);
         sorted(&mut writer, self.off_cpu);
         sorted(&mut writer, self.syscalls);

@@ -1,8 +1,8 @@
 //! Recordings with one story each.
 
-use gtrace::event::MonoNs;
+use gtrace::event::{DurationNs, MonoNs};
 use gtrace::store::meta::{GpuInfo, ProbeStatus};
-use gtrace::store::schema::Loss;
+use gtrace::store::schema::{Loss, WhatIf};
 
 use super::scene::{MS, Piece, START, Scene, Waker, hop};
 
@@ -97,7 +97,33 @@ pub fn loader_bound() -> Scene {
         );
         at = launch + 6 * MS;
     }
+    steps_of_loader_bound(&mut scene);
     scene
+}
+
+/// Steps, and what they would take without the disk or without decoding.
+fn steps_of_loader_bound(scene: &mut Scene) {
+    for step in 0..10 {
+        let start = START + 26 * MS + step * 19 * MS;
+        let slow = step % 4 == 3;
+        let (longer, outlier) = if slow { (4 * MS, Some("periodic")) } else { (0, None) };
+        scene.step(step, (start, start + 15 * MS + longer), 6 * MS, outlier);
+    }
+    let worker = Some("dataloader_worker".into());
+    let without = |cause: &str, alone, together, next: &str| WhatIf {
+        cause: cause.into(),
+        role: worker.clone(),
+        gap_ns: DurationNs(90 * MS),
+        start_ns: MonoNs(START + 20 * MS),
+        end_ns: MonoNs(START + 210 * MS),
+        alone_ns: DurationNs(alone * MS),
+        together_ns: DurationNs(together * MS),
+        next_cause: Some(next.into()),
+        next_role: worker.clone(),
+        next_ns: Some(DurationNs(30 * MS)),
+    };
+    scene.what_if.push(without("storage.read.device", 96, 96, "host.cpu.user"));
+    scene.what_if.push(without("host.cpu.user", 160, 70, "storage.read.device"));
 }
 
 /// Kernels back to back.

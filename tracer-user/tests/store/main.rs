@@ -11,7 +11,6 @@ mod perfetto;
 mod round_trip;
 mod samples;
 mod size;
-mod speed;
 mod sql;
 mod story;
 mod wire;

@@ -9,7 +9,7 @@ import pyarrow.parquet
 
 bundle, cookbook, expectation = sys.argv[1:]
 tables = sorted(name for name in os.listdir(bundle) if os.path.isdir(os.path.join(bundle, name)))
-assert len(tables) >= 14, tables
+assert len(tables) >= 18, tables
 
 # As they lie, by path.
 for table in tables:
@@ -58,6 +58,9 @@ if expectation == "story":
     by_cause = {(kind, cause): ns for _, kind, cause, _, ns, _ in answers["idle_by_cause"]}
     assert by_cause["idle", "storage.read.device"] == 213_000, by_cause
     assert sum(ns for (kind, _), ns in by_cause.items() if kind == "idle") == 410_000, by_cause
+    (steps,) = answers["step_times"]
+    assert steps[:5] == (0, "range", 1, 670_000, 670_000), steps
+    assert [row[-1] for row in answers["slow_steps"]] == ["first"], answers["slow_steps"]
     (busy,) = answers["gpu_busy"]
     assert busy[:4] == (0, 4, 890_000, 480_000), busy
     # Hop by hop: the main thread, the worker, the disk.

@@ -12,8 +12,8 @@ use gtrace::event::{
 use gtrace::store::meta::{GpuInfo, Meta};
 use gtrace::store::schema::{
     BlockIo, ClockSample, Collective, CudaApi, CudaOverhead, CudaSync, Evidence, Frame, Gap, GapSegment,
-    GpuOp, Hop, Interrupt, Loss, Marker, MemoryStall, OffCpu, Process, Retransmit, Sample, Syscall,
-    SyscallCount, Thread,
+    GpuOp, Hop, Interrupt, Loss, Marker, MemoryStall, OffCpu, Process, Retransmit, Sample, Step, Syscall,
+    SyscallCount, Thread, WhatIf,
 };
 use gtrace::store::{Bundle, BundleWriter};
 
@@ -379,6 +379,7 @@ fn hop(tid: i32, thread: &str, state: &str, call: &str, object: Option<Text>, ed
 }
 
 fn analysis(writer: &mut BundleWriter) {
+    steps(writer);
     let gap = |id, kind: &str, start, end, prev, next, cause: &str| Gap {
         gap_id: GapId(id),
         device: DeviceId(0),
@@ -475,4 +476,42 @@ fn analysis(writer: &mut BundleWriter) {
             confidence: "exact".into(),
         });
     }
+}
+
+fn steps(writer: &mut BundleWriter) {
+    let none = DurationNs(0);
+    writer.push(Step {
+        step: 0,
+        device: DeviceId(0),
+        start_ns: at(300),
+        end_ns: at(970),
+        found_by: "range".into(),
+        range: text("ProfilerStep#7"),
+        ops: 2,
+        compute_ns: DurationNs(205_000),
+        idle_ns: DurationNs(410_000),
+        exposed_copy_ns: DurationNs(55_000),
+        exposed_comm_ns: none,
+        data_loading_ns: DurationNs(465_000),
+        h2d_ns: none,
+        forward_backward_ns: none,
+        communication_ns: none,
+        checkpoint_ns: none,
+        serving_ns: none,
+        startup_ns: none,
+        other_ns: none,
+        outlier: text("first"),
+    });
+    writer.push(WhatIf {
+        cause: "storage.read.device".into(),
+        role: text("dataloader_worker"),
+        gap_ns: DurationNs(213_000),
+        start_ns: at(100),
+        end_ns: at(990),
+        alone_ns: DurationNs(677_000),
+        together_ns: DurationNs(677_000),
+        next_cause: text("host.cpu.user"),
+        next_role: text("dataloader_worker"),
+        next_ns: Some(DurationNs(100_000)),
+    });
 }

@@ -62,6 +62,14 @@ impl Gpu {
         Self::open_device(0)
     }
 
+    /// How many devices there are; one must have been opened.
+    ///
+    /// # Errors
+    /// The call fails.
+    pub fn count() -> Result<i32> {
+        result::device::get_count().or_say("cannot count the devices")
+    }
+
     /// Opens a device; it is the calling thread's current one after that.
     ///
     /// # Errors

@@ -2,6 +2,7 @@
 
 mod alloc_free;
 mod cold_read;
+mod composed;
 mod decode;
 mod direct_read;
 mod exposed_copy;
@@ -34,7 +35,7 @@ use ranks::Act;
 type Run = fn(&Options) -> Result<()>;
 
 /// The scenarios by their names.
-pub const SCENARIOS: [(&str, Run); 30] = [
+pub const SCENARIOS: [(&str, Run); 31] = [
     ("cold-read", cold_read::run),
     ("direct-read", direct_read::run),
     ("uring-read", uring_read::run),
@@ -65,6 +66,7 @@ pub const SCENARIOS: [(&str, Run); 30] = [
     ("late-rank-sync", |options| ranks::run(options, Act::Sync, 2)),
     ("late-rank-sync-4", |options| ranks::run(options, Act::Sync, 4)),
     ("comm-init", |options| ranks::run(options, Act::Setup, 2)),
+    ("composed", composed::run),
 ];
 
 /// Runs a scenario.
@@ -91,6 +93,7 @@ pub fn work(arguments: &[String]) -> Result<()> {
         }
         [kind] if kind == "decode" => decode::work(),
         [kind, rest @ ..] if kind == "rank" => ranks::work(rest),
+        [kind, rest @ ..] if kind == "composed" => composed::work(rest),
         _ => bail!("there is no worker `{}`", arguments.join(" ")),
     }
 }

@@ -138,7 +138,7 @@ fn two_collectives_that_wait_for_each_other_end() {
         row.communicator = Some("c1".into());
     }
     let analysis = scene.analysis();
-    assert!(analysis.gaps.iter().all(|gap| !analysis.segments_of(gap).is_empty()));
+    assert!(analysis.found.gaps.iter().all(|gap| !analysis.found.segments_of(gap).is_empty()));
 }
 
 #[test]

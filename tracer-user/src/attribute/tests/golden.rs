@@ -39,7 +39,7 @@ fn full_text(scene: &Scene) -> String {
     let timeline = scene.timeline();
     let analysis = crate::attribute::analyze(&timeline).expect("time adds up");
     let mut text = String::new();
-    for gap in analysis.gap_rows(&timeline) {
+    for gap in analysis.found.gap_rows(&timeline) {
         let _ = writeln!(
             text,
             "gap {} GPU {} {} {}..{} cause {} stage {} enabler {}",
@@ -52,7 +52,7 @@ fn full_text(scene: &Scene) -> String {
             gap.stage,
             gap.enabler.as_deref().unwrap_or("-"),
         );
-        for segment in analysis.segment_rows(&timeline).filter(|segment| segment.gap_id == gap.gap_id) {
+        for segment in analysis.found.segment_rows(&timeline).filter(|segment| segment.gap_id == gap.gap_id) {
             let _ = writeln!(
                 text,
                 "  {}..{} {} [{}] {} {}",

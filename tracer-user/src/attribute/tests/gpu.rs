@@ -28,6 +28,7 @@ fn busy_is_a_union_and_kinds_are_kept_apart() {
     scene.kernel(450, 600, 5);
     let analysis = scene.analysis();
     let gaps: Vec<_> = analysis
+        .found
         .gaps
         .iter()
         .map(|gap| {
@@ -129,7 +130,7 @@ fn a_synchronisation_with_an_idle_device_is_on_its_way_back() {
     );
     let timeline = scene.timeline();
     let analysis = crate::attribute::analyze(&timeline).expect("time adds up");
-    let gap = analysis.gap_rows(&timeline).next().expect("a gap");
+    let gap = analysis.found.gap_rows(&timeline).next().expect("a gap");
     assert_eq!(gap.enabler.as_deref(), Some("cuStreamSynchronize"));
     assert_eq!((gap.pid, gap.tid), (Some(Pid(100)), Some(Tid(100))));
 }
@@ -142,7 +143,7 @@ fn a_synchronisation_that_seems_to_return_before_the_op_it_waited_for_drained_th
         scene.call("cuStreamSynchronize", 20, 1000, 9).end_ns.0 -= before_ns;
         let timeline = scene.timeline();
         let analysis = crate::attribute::analyze(&timeline).expect("time adds up");
-        analysis.gap_rows(&timeline).next().expect("a gap").enabler.map(|name| name.to_string())
+        analysis.found.gap_rows(&timeline).next().expect("a gap").enabler.map(|name| name.to_string())
     };
     assert_eq!(enabler(4).as_deref(), Some("cuStreamSynchronize"));
     assert_eq!(enabler(-4).as_deref(), Some("cuStreamSynchronize"));

@@ -3,11 +3,14 @@
 mod collective;
 mod golden;
 mod gpu;
+mod hard;
 mod host;
 mod lost;
+mod misdiagnosed;
 mod properties;
 mod roles;
 mod samples;
 mod scene;
 mod storage;
 mod taken;
+mod what_if;

@@ -6,8 +6,10 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::scene::{Scene, Woken as _, us};
-use crate::attribute::analyze;
-use crate::event::{ContextId, DeviceId, MonoNs, Pid, RequestId, StreamId, Tid};
+use crate::attribute::steps::Steps;
+use crate::attribute::what_if::replayed;
+use crate::attribute::{Cause, analyze};
+use crate::event::{ContextId, DeviceId, DurationNs, MonoNs, Pid, RequestId, StreamId, Tid};
 use crate::store::schema::{Gap, GapSegment};
 
 /// Everything happens in so many microseconds.
@@ -240,7 +242,7 @@ fn drop_ref<T>(_: T) {}
 fn results(scene: &Scene) -> (Vec<Gap>, Vec<GapSegment>) {
     let timeline = scene.timeline();
     let analysis = analyze(&timeline).expect("time adds up");
-    (analysis.gap_rows(&timeline).collect(), analysis.segment_rows(&timeline).collect())
+    (analysis.found.gap_rows(&timeline).collect(), analysis.found.segment_rows(&timeline).collect())
 }
 
 /// A row in a different order must not matter; any fixed shuffle will do.
@@ -331,7 +333,80 @@ proptest! {
                 prop_assert!(last.edge.is_none());
                 prop_assert!(before.iter().all(|hop| hop.edge.is_some()));
             }
-            prop_assert!(crate::attribute::Cause::from_code(&segment.cause).is_some());
+            prop_assert!(Cause::from_code(&segment.cause).is_some());
         }
     }
+
+    #[test]
+    fn a_replay_without_removal_is_the_recording(world in world(), causes in vec(0..Cause::ALL.len(), 0..6)) {
+        let timeline = world.scene().timeline();
+        for (recorded, played) in replayed(&timeline, &[]) {
+            prop_assert_eq!(recorded, played);
+        }
+        // Whatever is taken out, nothing comes later.
+        let causes: Vec<Cause> = causes.into_iter().map(|cause| Cause::ALL[cause]).collect();
+        for (recorded, played) in replayed(&timeline, &causes) {
+            prop_assert!(played.start <= recorded.start && played.end <= recorded.end, "{:?} {:?}", recorded, played);
+            prop_assert!(played.start <= played.end);
+        }
+    }
+
+    #[test]
+    fn the_times_of_steps_add_up(world in world()) {
+        let timeline = world.scene().timeline();
+        let analysis = analyze(&timeline).expect("time adds up");
+        let mut steps = Steps::find(&timeline);
+        steps.add(&analysis.found);
+        for pair in steps.all().windows(2).filter(|pair| pair[0].device == pair[1].device) {
+            prop_assert!(pair[0].time.end <= pair[1].time.start);
+        }
+        for row in steps.rows(&timeline) {
+            let stages = [
+                row.data_loading_ns, row.h2d_ns, row.forward_backward_ns, row.communication_ns, row.checkpoint_ns,
+                row.serving_ns, row.startup_ns, row.other_ns,
+            ];
+            let gaps = row.idle_ns + row.exposed_copy_ns + row.exposed_comm_ns;
+            prop_assert_eq!(stages.into_iter().sum::<DurationNs>(), gaps);
+            prop_assert!(row.compute_ns.0 >= 0);
+            prop_assert_eq!(row.compute_ns + gaps, row.end_ns - row.start_ns);
+        }
+    }
+
+    #[test]
+    fn what_comes_later_changes_nothing(world in world(), cut in 0..SPAN) {
+        let whole = world.scene();
+        let mut part = whole.clone();
+        part.gpu_ops.retain(|row| row.start_ns < us(cut));
+        // A call that begins later than the op that it launched makes that op invalid: calls stay.
+        part.off_cpu.retain(|row| row.off_ns < us(cut));
+        part.syscalls.retain(|row| row.start_ns < us(cut));
+        part.block_io.retain(|row| row.queued_ns < us(cut));
+        part.losses.retain(|row| row.start_ns < us(cut));
+        same_before(&results(&whole), &results(&part), us(cut))?;
+    }
+}
+
+/// The gaps that end before `cut` have the same causes in both. (The stage may differ: what a thread is for shows in all that
+/// it does.)
+fn same_before(
+    (gaps, segments): &(Vec<Gap>, Vec<GapSegment>),
+    (other_gaps, other_segments): &(Vec<Gap>, Vec<GapSegment>),
+    cut: MonoNs,
+) -> Result<(), TestCaseError> {
+    let told = |segments: &[GapSegment], gap: &Gap| {
+        let own = segments.iter().filter(|segment| segment.gap_id == gap.gap_id);
+        own.map(|row| (row.start_ns, row.end_ns, row.cause.clone(), row.object.clone(), row.tid))
+            .collect::<Vec<_>>()
+    };
+    let key = |gap: &Gap| (gap.device, gap.kind.clone(), gap.start_ns, gap.end_ns, gap.next_op);
+    for gap in gaps.iter().filter(|gap| gap.end_ns < cut) {
+        let Some(other) = other_gaps.iter().find(|other| key(other) == key(gap)) else { continue };
+        // Which processes use a device shows in all of its ops, and with it whose invalid records concern it.
+        let (told, other_told) = (told(segments, gap), told(other_segments, other));
+        let invalid = told.iter().chain(&other_told).any(|row| row.2.as_str() == "unknown.invalid_record");
+        if !invalid {
+            prop_assert_eq!(told, other_told);
+        }
+    }
+    Ok(())
 }

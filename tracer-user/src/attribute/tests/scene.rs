@@ -366,13 +366,13 @@ impl Scene {
     pub fn segments(&self) -> Vec<GapSegment> {
         let timeline = self.timeline();
         let analysis = analyze(&timeline).expect("time adds up");
-        analysis.segment_rows(&timeline).collect()
+        analysis.found.segment_rows(&timeline).collect()
     }
 
     /// All segments, one a line: `start-end cause object`, in microseconds.
     pub fn told(&self) -> Vec<String> {
         let analysis = self.analysis();
-        analysis.segments.iter().map(|segment| line(&analysis, segment)).collect()
+        analysis.found.segments.iter().map(|segment| line(&analysis, segment)).collect()
     }
 }
 
@@ -384,7 +384,7 @@ fn line(analysis: &Analysis, segment: &Segment) -> String {
         format!("{}-{} {}", micros(segment.time.start), micros(segment.time.end), segment.cause.code());
     if segment.object != Name::NONE {
         line += " ";
-        line += analysis.names.get(segment.object);
+        line += analysis.found.names.get(segment.object);
     }
     if segment.inferred {
         line += " (inferred)";

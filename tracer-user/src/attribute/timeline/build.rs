@@ -1,5 +1,6 @@
 //! From rows of the bundle's tables to a [`Timeline`], whatever order the rows come in.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::op::copy_kind;
@@ -35,6 +36,26 @@ fn interval(start: MonoNs, end: MonoNs) -> Interval {
     Interval::new(checked(start), checked(end))
 }
 
+/// What follows from a string, worked out once for each.
+#[derive(Debug)]
+struct ByName<T>(Vec<Option<T>>);
+
+impl<T> Default for ByName<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T: Copy> ByName<T> {
+    fn get(&mut self, name: Name, find: impl FnOnce() -> T) -> T {
+        let place = name.number() as usize;
+        if place >= self.0.len() {
+            self.0.resize(place + 1, None);
+        }
+        *self.0[place].get_or_insert_with(find)
+    }
+}
+
 /// Collects rows; [`TimelineBuilder::finish`] makes the timeline.
 #[derive(Default)]
 pub struct TimelineBuilder {
@@ -50,6 +71,9 @@ pub struct TimelineBuilder {
     collectives: Vec<schema::Collective>,
     latest: MonoNs,
     ended: bool,
+    cuda_calls: ByName<CudaCall>,
+    system_calls: ByName<SystemCall>,
+    collective_names: ByName<bool>,
     /// For how long each control group was held back by a CPU quota.
     throttled: BTreeMap<String, i64>,
 }
@@ -91,9 +115,10 @@ impl TimelineBuilder {
     pub fn gpu_op(&mut self, row: &schema::GpuOp) {
         self.saw(Some(row.end_ns));
         let names = &mut self.timeline.names;
+        let full_name = names.text(&row.name);
         let class = match row.kind.as_str() {
             "memcpy" | "memset" => OpClass::Copy,
-            _ if is_collective(&row.name) => OpClass::Communication,
+            _ if self.collective_names.get(full_name, || is_collective(&row.name)) => OpClass::Communication,
             _ => OpClass::Compute,
         };
         if &*row.kind == "queued" {
@@ -102,7 +127,7 @@ impl TimelineBuilder {
         let copy =
             copy_kind(&row.kind, row.copy_kind.as_deref(), row.src_kind.as_deref(), row.dst_kind.as_deref());
         let name = match (copy, &row.copy_kind) {
-            (CopyKind::None | CopyKind::Memset, _) | (_, None) => names.text(&row.name),
+            (CopyKind::None | CopyKind::Memset, _) | (_, None) => full_name,
             (_, Some(copy)) => names.text(copy),
         };
         self.timeline.devices.insert((row.pid, row.context), row.device);
@@ -136,7 +161,7 @@ impl TimelineBuilder {
                 overhead: false,
                 time: interval(row.start_ns, row.end_ns),
                 name,
-                kind: CudaCall::of_function(&row.name),
+                kind: self.cuda_calls.get(name, || CudaCall::of_function(&row.name)),
                 correlation: row.correlation_id,
                 thread: ThreadIndex(NO_INDEX),
                 parent: NO_INDEX,
@@ -278,13 +303,14 @@ impl TimelineBuilder {
     pub fn syscall(&mut self, row: &schema::Syscall) {
         let names = &mut self.timeline.names;
         let end = row.end_ns.unwrap_or(MonoNs::MAX);
+        let name = names.text(&row.name);
         self.syscalls.push((
             (row.pid, row.tid),
             Call {
                 id: row.id,
                 time: interval(row.start_ns, end),
-                name: names.text(&row.name),
-                kind: SystemCall::of(&row.name),
+                name,
+                kind: self.system_calls.get(name, || SystemCall::of(&row.name)),
                 object_kind: names.optional(row.object_kind.as_ref()),
                 object: names.optional(row.object.as_ref()),
                 device: names.optional(row.device.as_ref()),
@@ -414,7 +440,25 @@ impl TimelineBuilder {
         join_meetings(&mut timeline, &self.collectives);
         timeline.losses.sort_by_key(|loss| (loss.time, loss.pid, loss.source));
         timeline.retransmits.values_mut().for_each(|times| times.sort_unstable());
+        timeline.names.freeze();
         timeline
+    }
+
+    /// Sorts by thread and time, two tables at a time.
+    fn sort(&mut self) {
+        let Self { off_cpu, syscalls, api, markers, taken, .. } = self;
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                off_cpu.sort_unstable_by_key(|(key, row)| (*key, row.off, row.on, row.id));
+                markers
+                    .sort_unstable_by_key(|(key, row)| (*key, row.time.start, Reverse(row.time.end), row.id));
+            });
+            syscalls.sort_unstable_by_key(|(key, row)| (*key, row.time, row.id));
+            api.sort_unstable_by_key(|(key, row)| {
+                (*key, row.time.start, Reverse(row.time.end), row.overhead, row.id)
+            });
+            taken.sort_unstable_by_key(|(key, row)| (*key, row.time, row.id));
+        });
     }
 
     /// Gives every thread its place and its rows.
@@ -428,17 +472,9 @@ impl TimelineBuilder {
         for key in calls.chain(others) {
             self.threads.entry(key).or_insert_with(|| new_thread(key.0, key.1));
         }
-        self.off_cpu.sort_unstable_by_key(|(key, row)| (*key, row.off, row.on, row.id));
+        self.sort();
         // Of one interval told twice, still open and complete, the complete one counts.
         self.off_cpu.dedup_by_key(|(key, row)| (*key, row.off));
-        self.syscalls.sort_unstable_by_key(|(key, row)| (*key, row.time, row.id));
-        self.api.sort_unstable_by_key(|(key, row)| {
-            (*key, row.time.start, std::cmp::Reverse(row.time.end), row.overhead, row.id)
-        });
-        self.markers.sort_unstable_by_key(|(key, row)| {
-            (*key, row.time.start, std::cmp::Reverse(row.time.end), row.id)
-        });
-        self.taken.sort_unstable_by_key(|(key, row)| (*key, row.time, row.id));
         // An interrupt within a stall belongs to it.
         self.taken.dedup_by(|(key, next), (before, row)| {
             let same = key == before;

@@ -131,6 +131,15 @@ impl Timeline {
             .map(|index| ThreadIndex(index as u32))
     }
 
+    /// The first thread of the process that made this thread: its own one's, or for a first thread the parent's.
+    #[must_use]
+    pub fn maker(&self, thread: ThreadIndex) -> Option<ThreadIndex> {
+        let rows = self.thread(thread);
+        let first = rows.pid.0 == rows.tid.0;
+        let pid = if first { self.processes.get(&rows.pid)?.parent? } else { rows.pid };
+        self.find_thread(pid, Tid(pid.0))
+    }
+
     /// The devices that have ops, each with the range of its ops.
     #[must_use]
     pub fn device_ops(&self) -> Vec<(DeviceId, std::ops::Range<usize>)> {

@@ -14,7 +14,8 @@ pub struct Requests {
     /// The latest completion among the requests of the same device up to and including this one: never decreases within a
     /// device, so that those still unfinished at a moment are found by binary search.
     latest: Vec<MonoNs>,
-    by_id: HashMap<RequestId, u32>,
+    /// Numbers with their rows, sorted.
+    by_id: Vec<(RequestId, u32)>,
     devices: HashMap<Name, std::ops::Range<usize>>,
 }
 
@@ -22,16 +23,17 @@ impl Requests {
     /// Sorts and indexes.
     #[must_use]
     pub fn new(mut requests: Vec<Request>) -> Self {
-        requests.sort_by_key(|request| (request.device, request.queued, request.id));
+        requests.sort_unstable_by_key(|request| (request.device, request.queued, request.id));
         let mut latest = Vec::with_capacity(requests.len());
         let mut devices: HashMap<Name, std::ops::Range<usize>> = HashMap::new();
-        let mut by_id = HashMap::with_capacity(requests.len());
+        let mut by_id: Vec<(RequestId, u32)> =
+            requests.iter().zip(0..).map(|(request, index)| (request.id, index)).collect();
+        by_id.sort_unstable();
         for (index, request) in requests.iter().enumerate() {
             let range = devices.entry(request.device).or_insert(index..index);
             let before = if range.end == range.start { MonoNs::MIN } else { latest[index - 1] };
             range.end = index + 1;
             latest.push(request.completed.max(before));
-            by_id.entry(request.id).or_insert(index as u32);
         }
         Self { rows: requests, latest, by_id, devices }
     }
@@ -39,7 +41,11 @@ impl Requests {
     /// The request with this number.
     #[must_use]
     pub fn get(&self, id: RequestId) -> Option<&Request> {
-        self.by_id.get(&id).map(|&index| &self.rows[index as usize])
+        let first = self.by_id.partition_point(|&(number, _)| number < id);
+        self.by_id
+            .get(first)
+            .filter(|&&(number, _)| number == id)
+            .map(|&(_, index)| &self.rows[index as usize])
     }
 
     /// The requests of `device` that were unfinished at some moment of `time`, in the order in which they were made.

@@ -13,6 +13,9 @@ const ROWS: usize = 10;
 
 pub fn write(page: &mut Page, report: &Report) {
     advice(page, report);
+    super::questions::write(page, report);
+    super::steps::what_if(page, report);
+    super::steps::details(page, report);
     worst(page, report);
     stages(page, report);
     all_causes(page, report);

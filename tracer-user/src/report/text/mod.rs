@@ -1,6 +1,8 @@
 //! The report for a person: the answer on one screen, the rest below it.
 
 mod details;
+mod questions;
+pub mod steps;
 pub mod style;
 mod summary;
 mod trust;

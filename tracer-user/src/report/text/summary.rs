@@ -88,7 +88,8 @@ fn verdict(page: &mut Page, report: &Report) {
         page.line(&page.style.paint(look, line));
     }
     let data = report.stages.iter().find(|stage| stage.stage == "data_loading").map_or(0, |stage| stage.ns);
-    if share(data, report.totals.window_ns) >= 0.05 {
+    // Steps say the same per step.
+    if report.steps.is_empty() && share(data, report.totals.window_ns) >= 0.05 {
         let ratio = data as f64 / report.totals.compute_ns.max(1) as f64;
         page.line(&format!("For each second of computing it waited {ratio:.2} s for data."));
     }
@@ -120,6 +121,9 @@ fn devices(page: &mut Page, report: &Report) {
         let _ = write!(line, " of the {} from its first work to its last", time(window));
         page.line(&line);
         page.line(&bar(page, device));
+        if let Some(steps) = report.steps.iter().find(|steps| steps.device == device.device) {
+            super::steps::summary(page, steps);
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::marker::PhantomData;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::store::error::StoreError;
 use crate::store::folder::Folder;
@@ -18,7 +19,7 @@ pub struct Replacement<'bundle, T: Table> {
     folder: Folder,
     name: String,
     rows: Vec<T>,
-    parts: Vec<(String, File)>,
+    parts: Mutex<Vec<(String, File)>>,
     done: bool,
     table: PhantomData<T>,
 }
@@ -38,7 +39,7 @@ impl<'bundle, T: Table> Replacement<'bundle, T> {
             folder,
             name,
             rows: Vec::new(),
-            parts: Vec::new(),
+            parts: Mutex::default(),
             done: false,
             table: PhantomData,
         })
@@ -72,10 +73,10 @@ impl<'bundle, T: Table> Replacement<'bundle, T> {
     pub fn commit(mut self) -> Result<(), StoreError> {
         let rest = std::mem::take(&mut self.rows);
         // A table without rows still has a part, so that it can be opened.
-        if !rest.is_empty() || self.parts.is_empty() {
+        if !rest.is_empty() || self.count() == 0 {
             self.write(rest)?;
         }
-        for (name, file) in &self.parts {
+        for (name, file) in &*self.parts() {
             seal(&self.folder, name, file)?;
         }
         let path = self.bundle.path().join(T::NAME);
@@ -94,11 +95,31 @@ impl<'bundle, T: Table> Replacement<'bundle, T> {
         clear(self.bundle, &self.name).map_err(|error| StoreError::io("remove the old rows of", &path, error))
     }
 
-    fn write(&mut self, mut rows: Vec<T>) -> Result<(), StoreError> {
-        rows.sort_by_key(Table::sort_key);
-        let name = part_name(self.parts.len() as u32);
+    fn parts(&self) -> MutexGuard<'_, Vec<(String, File)>> {
+        // Whoever panicked with the lock had done nothing but add a part.
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn count(&self) -> u32 {
+        self.parts().len() as u32
+    }
+
+    fn write(&self, rows: Vec<T>) -> Result<(), StoreError> {
+        self.write_part(self.count(), rows)
+    }
+
+    /// Writes rows, in any order, as part `number`: for several threads at once, which give each part another number, and
+    /// use nothing else of this.
+    ///
+    /// # Errors
+    /// The part cannot be written.
+    pub fn write_part(&self, number: u32, mut rows: Vec<T>) -> Result<(), StoreError> {
+        if !rows.is_sorted_by_key(Table::sort_key) {
+            rows.sort_by_key(Table::sort_key);
+        }
+        let name = part_name(number);
         let file = write_temporary(&self.folder, &name, &rows)?;
-        self.parts.push((name, file));
+        self.parts().push((name, file));
         Ok(())
     }
 }

@@ -17,9 +17,11 @@ mod off_cpu;
 mod processes;
 mod retransmits;
 mod samples;
+mod steps;
 mod syscall_counts;
 mod syscalls;
 mod threads;
+mod what_if;
 
 use super::table::Table;
 
@@ -40,14 +42,16 @@ pub use off_cpu::OffCpu;
 pub use processes::Process;
 pub use retransmits::Retransmit;
 pub use samples::{Frame, Sample};
+pub use steps::Step;
 pub use syscall_counts::SyscallCount;
 pub use syscalls::Syscall;
 pub use threads::Thread;
+pub use what_if::WhatIf;
 
 /// Version of the whole schema, `major.minor`. A reader refuses a newer major version and reads every older one.
 pub const SCHEMA_MAJOR: u32 = 1;
 /// Raised when columns or tables are added.
-pub const SCHEMA_MINOR: u32 = 3;
+pub const SCHEMA_MINOR: u32 = 4;
 
 /// Something that is done with each table.
 pub trait TableVisitor {
@@ -77,4 +81,6 @@ pub fn visit_tables(visitor: &mut impl TableVisitor) {
     visitor.visit::<ClockSample>();
     visitor.visit::<Gap>();
     visitor.visit::<GapSegment>();
+    visitor.visit::<Step>();
+    visitor.visit::<WhatIf>();
 }

@@ -1,9 +1,10 @@
-//! How fast a recording is exported. Run by hand, on a quiet machine:
-//! `cargo test --release --workspace --test store -- --ignored --nocapture export_speed`.
+//! How fast a recording is exported: `cargo bench --workspace --bench export`.
+#![allow(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
+#![allow(missing_docs, reason = "criterion's macros make public functions")]
 
 use std::path::Path;
-use std::time::Instant;
 
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use gtrace::event::{
     CorrelationId, DeviceId, DurationNs, GapId, MonoNs, OpId, Pid, RequestId, RowId, StreamId, Tid,
 };
@@ -13,7 +14,10 @@ use gtrace::store::schema::{
 };
 use gtrace::store::{Bundle, BundleWriter};
 
-use crate::samples::{meta, op, syscall};
+#[path = "../tests/store/samples.rs"]
+mod samples;
+
+use samples::{meta, op, syscall};
 
 /// Steps of a training loop with four workers: each launches 20 kernels, and each worker reads 4 times.
 const STEPS: i64 = 10_000;
@@ -202,26 +206,26 @@ fn gap(writer: &mut BundleWriter, id: i64, start: i64, evidence: i64) {
     });
 }
 
-#[test]
-#[ignore = "it measures: run it by hand on a quiet machine"]
-fn export_speed() {
+fn export(criterion: &mut Criterion) {
     let dir = tempfile::tempdir().unwrap();
     let bundle = record(&dir.path().join("x.gtrace"));
-    for round in 0..3 {
-        for (format, name) in [(Format::Chrome, "chrome"), (Format::Perfetto, "perfetto")] {
-            let before = Instant::now();
-            let options = Options { format, ..Options::default() };
-            let summary = export_to_file(&bundle, &dir.path().join(name), &options).unwrap();
-            let seconds = before.elapsed().as_secs_f64();
-            let rows: u64 = summary.counts.tables().map(|(_, (exported, _))| exported).sum();
-            println!(
-                "round {round}, {name}: {rows} rows, {:.0} MB in {seconds:.2} s: {:.0} rows/s, {:.0} bytes a row",
-                summary.bytes as f64 / 1e6,
-                rows as f64 / seconds,
-                summary.bytes as f64 / rows as f64,
-            );
-        }
+    let file = dir.path().join("exported");
+    let mut group = criterion.benchmark_group("export");
+    group.sample_size(10);
+    for (format, name) in [(Format::Chrome, "chrome"), (Format::Perfetto, "perfetto")] {
+        let options = Options { format, ..Options::default() };
+        // An export makes new files only.
+        let once = || {
+            let summary = export_to_file(&bundle, &file, &options).unwrap();
+            std::fs::remove_file(&file).unwrap();
+            summary
+        };
+        let rows: u64 = once().counts.tables().map(|(_, (exported, _))| exported).sum();
+        group.throughput(Throughput::Elements(rows));
+        group.bench_function(name, |bencher| bencher.iter(once));
     }
-    let memory = std::fs::read_to_string("/proc/self/status").unwrap();
-    println!("{}", memory.lines().find(|line| line.starts_with("VmHWM")).unwrap_or_default());
+    group.finish();
 }
+
+criterion_group!(benches, export);
+criterion_main!(benches);
