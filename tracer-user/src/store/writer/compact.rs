@@ -2,7 +2,8 @@
 //!
 //! Parts are sealed every few seconds for the sake of those who read along and of a recorder that gets killed. A recording of
 //! an hour then has thousands of files, a tenth of them footers. When it ends, the rows of such a table are written once
-//! more, in order of time across parts.
+//! more, part after part: in order of time within the new ones. Across all of them would ask for rows of most parts at once,
+//! since an interval may have lasted for all of the recording.
 
 use crate::store::Bundle;
 use crate::store::error::StoreError;
@@ -34,8 +35,11 @@ fn compact_table<T: Table>(bundle: &Bundle) -> Result<(), StoreError> {
         return Ok(());
     }
     let mut replacement = bundle.replacement::<T>()?;
-    for row in bundle.scan::<T>()? {
-        replacement.push(row?)?;
-    }
-    replacement.commit()
+    let mut written = Ok(());
+    bundle.batches::<T>(|rows| {
+        if written.is_ok() {
+            written = replacement.append(rows);
+        }
+    })?;
+    written.and_then(|()| replacement.commit())
 }
