@@ -12,7 +12,7 @@ use super::held::{Held, Invalid, What};
 use super::process::{Process, Shared};
 use super::row::GpuRow;
 use super::words::WORDS;
-use crate::event::{Interval, MonoNs, RowId, Text};
+use crate::event::{DurationNs, Interval, MonoNs, RowId, Text};
 use crate::store::schema::{ClockSample, GpuOp, Marker};
 
 /// What records with times have in common.
@@ -189,7 +189,9 @@ impl Process {
     /// Times of the process's own CLOCK_MONOTONIC. What is none is left out: it hides no work.
     fn own_interval(&self, start_ns: u64, end_ns: u64, now: MonoNs) -> Option<Interval> {
         let (start, end) = (self.clock.monotonic(start_ns), self.clock.monotonic(end_ns));
-        (start.0 > 0 && start <= end && end <= now).then_some(Interval { start, end })
+        // The process goes on while its ring is read: what has just ended is later than the beginning of the reading.
+        let latest = now + DurationNs(10_000_000_000);
+        (start.0 > 0 && start <= end && end <= latest).then_some(Interval { start, end })
     }
 
     fn read_device(&mut self, shared: &mut Shared) -> Option<()> {
