@@ -140,3 +140,29 @@ fn the_page_escapes_and_says_the_same() {
     assert!(!page.contains("<script") && !page.contains("<img") && !page.contains("<b>"));
     assert!(page.contains("The GPUs wait less") && page.contains("storage.read.device"));
 }
+
+/// The same training with its steps found.
+fn with_steps(mut scene: Scene) -> Scene {
+    let gaps: Vec<(i64, i64)> = scene.gaps.iter().map(|gap| (gap.start_ns.0, gap.end_ns.0)).collect();
+    for (number, (start, end)) in gaps.into_iter().enumerate() {
+        scene.step(number as i64, (start, end + 10 * MS), 10 * MS, None);
+    }
+    scene
+}
+
+#[test]
+fn with_steps_in_both_it_is_per_step() {
+    let before = with_steps(training(240, around(8.0, 4.0, 1), around(5.0, 4.0, 2)));
+    let after = with_steps(training(300, around(2.0, 1.0, 3), around(5.0, 4.0, 4)));
+    let comparison = compared(after, before);
+    assert_eq!(comparison.per, compare::Per::Step);
+    let read = of(&comparison, "storage.read.device");
+    // 8 ms a step before, 2 after, to what the lot makes of it.
+    assert!((read.before / 1e6 - 8.0).abs() < 0.2 && (read.after / 1e6 - 2.0).abs() < 0.1, "{read:?}");
+    assert_eq!((read.verdict, of(&comparison, "host.cpu.user").verdict), (Verdict::Better, Verdict::Same));
+    assert!((comparison.kernels.before - 1.0).abs() < 0.01, "{:?}", comparison.kernels);
+    // Steps in one alone do not compare.
+    let before = training(240, around(8.0, 4.0, 1), around(5.0, 4.0, 2));
+    let after = with_steps(training(300, around(2.0, 1.0, 3), around(5.0, 4.0, 4)));
+    assert_eq!(compared(after, before).per, compare::Per::Second);
+}

@@ -1,6 +1,6 @@
 //! A comparison as a page.
 
-use super::text::{HOW, answer, more, ns, of, signed, size};
+use super::text::{answer, how, more, ns, of, signed, size, unit};
 use super::{Change, Comparison, Verdict};
 use crate::report::escape::escape_line;
 use crate::report::html::markup::Markup;
@@ -23,12 +23,12 @@ pub fn render(comparison: &Comparison) -> String {
                 ("same", "No more than noise", Verdict::Same),
                 ("unclear", "Too short to say", Verdict::Unclear),
             ] {
-                changes(page, id, title, &of(&comparison.causes, verdict));
+                changes(page, id, title, unit(comparison.per), &of(comparison, verdict));
             }
             let stages: Vec<&Change> = comparison.stages.iter().collect();
-            changes(page, "stages", "By what the program was at", &stages);
+            changes(page, "stages", "By what the program was at", unit(comparison.per), &stages);
             page.with("section", &[("aria-label", "How to read it")], |page| {
-                page.leaf("p", &[("class", "faint")], HOW);
+                page.leaf("p", &[("class", "faint")], &how(comparison.per));
             });
         });
     })
@@ -57,13 +57,13 @@ fn top(page: &mut Markup, comparison: &Comparison) {
     }
 }
 
-fn changes(page: &mut Markup, id: &'static str, title: &str, list: &[&Change]) {
+fn changes(page: &mut Markup, id: &'static str, title: &str, unit: &str, list: &[&Change]) {
     if list.is_empty() {
         return;
     }
     let most =
         list.iter().map(|change| change.change.abs() + change.noise.unwrap_or(0.0)).fold(1.0, f64::max);
-    section(page, id, title, "in each second of the GPUs' windows", |page| {
+    section(page, id, title, &format!("in each {unit}"), |page| {
         page.with(
             "div",
             &[("class", "scroll"), ("role", "region"), ("aria-label", title), ("tabindex", "0")],

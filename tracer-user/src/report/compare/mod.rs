@@ -1,7 +1,7 @@
 //! Two recordings of the same program: what got better or worse, by cause, and what is no more than noise.
 //!
-//! Waiting is compared per unit of run: per second of the GPUs' windows. A recording is cut into equal parts, and what a
-//! cause takes in each of them is one measurement. How much these differ within each recording says how far apart two means
+//! Waiting is compared per unit of run: per step where both recordings have steps, per second of the GPUs' windows otherwise.
+//! A recording is cut into equal parts, and what a cause takes in each of them is one measurement. How much these differ within each recording says how far apart two means
 //! may be by chance ([`noise`]).
 
 pub mod html;
@@ -19,7 +19,7 @@ use super::text::command_words;
 use super::wording;
 use crate::store::{Bundle, StoreError};
 use noise::Samples;
-use parts::Parts;
+use parts::{Cuts, Parts};
 
 /// Version of the shape that `--format json` prints.
 pub const VERSION: u32 = 1;
@@ -35,15 +35,15 @@ pub struct Comparison {
     pub before: Side,
     /// The recording in question: how it is.
     pub after: Side,
-    /// What values are per: `second` of the GPUs' windows.
-    pub per: &'static str,
+    /// What values are per.
+    pub per: Per,
     /// All waiting.
     pub waiting: Change,
     /// By cause, the largest change first. Their values add up to `waiting`'s.
     pub causes: Vec<Change>,
     /// By what the program was at, the largest change first.
     pub stages: Vec<Change>,
-    /// Kernels per second of the GPUs' windows.
+    /// Kernels per unit.
     pub kernels: Change,
     /// What speaks against comparing these two.
     pub doubts: Vec<String>,
@@ -89,6 +89,16 @@ pub struct Change {
     pub verdict: Verdict,
 }
 
+/// What values are per.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Per {
+    /// A step of the training or serving loop.
+    Step,
+    /// A second of the GPUs' windows.
+    Second,
+}
+
 /// Whether a change is one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -109,7 +119,13 @@ pub enum Verdict {
 /// A table of either cannot be read.
 pub fn compare(after: &Bundle, before: &Bundle, progress: &dyn Fn(u64)) -> Result<Comparison, StoreError> {
     let reports = (load::report(before, progress)?, load::report(after, progress)?);
-    let parts = (Parts::collect(before, &reports.0, progress)?, Parts::collect(after, &reports.1, progress)?);
+    let cuts = (Cuts::of(before)?, Cuts::of(after)?);
+    let steps = cuts.0.has_steps(&reports.0) && cuts.1.has_steps(&reports.1);
+    let per = if steps { Per::Step } else { Per::Second };
+    let parts = (
+        Parts::collect(before, &reports.0, &cuts.0, per, progress)?,
+        Parts::collect(after, &reports.1, &cuts.1, per, progress)?,
+    );
     let waiting = change("waiting", "waiting of all causes", &parts.0.all(), &parts.1.all(), true);
     let causes = changes(&parts.0.causes(), &parts.1.causes(), |code| {
         let of = |parts: &Parts| parts.cause(code);
@@ -126,7 +142,7 @@ pub fn compare(after: &Bundle, before: &Bundle, progress: &dyn Fn(u64)) -> Resul
         doubts: doubts(&reports.0, &reports.1),
         before: side(&reports.0, &parts.0),
         after: side(&reports.1, &parts.1),
-        per: "second",
+        per,
         waiting,
         causes,
         stages,

@@ -1,19 +1,20 @@
 //! A comparison for a person.
 
-use super::{Change, Comparison, Side, Verdict};
+use super::{Change, Comparison, Per, Side, Verdict};
 use crate::event::DurationNs;
 use crate::report::findings::percent;
 use crate::report::table::{Align, TextTable};
 use crate::report::text::style::{Look, Style, plural, time};
 use crate::report::text::{Page, command_words, shown};
 
-/// A change of less of the time is not listed: a millisecond a second.
-const LISTED_FROM: f64 = 1e6;
+/// A change of less of all waiting is not listed.
+const LISTED_FROM: f64 = 0.001;
 
 /// The comparison as text, ending with a line break.
 #[must_use]
 pub fn render(comparison: &Comparison, style: Style) -> String {
     let mut page = Page { style, text: String::new() };
+    let unit = unit(comparison.per);
     sides(&mut page, comparison);
     page.line("");
     let look = match comparison.waiting.verdict {
@@ -39,28 +40,46 @@ pub fn render(comparison: &Comparison, style: Style) -> String {
         ("No more than noise", Verdict::Same),
         ("Too short to say", Verdict::Unclear),
     ] {
-        list(&mut page, title, "by cause, a second", of(&comparison.causes, verdict));
+        list(&mut page, title, &format!("by cause, a {unit}"), of(comparison, verdict));
     }
-    list(&mut page, "By what the program was at", "a second", comparison.stages.iter().collect());
+    list(&mut page, "By what the program was at", &format!("a {unit}"), comparison.stages.iter().collect());
     page.line("");
-    page.paragraph("", HOW);
+    page.paragraph("", &how(comparison.per));
     page.text
 }
 
+/// What values are per, in a word.
+#[must_use]
+pub fn unit(per: Per) -> &'static str {
+    match per {
+        Per::Step => "step",
+        Per::Second => "second",
+    }
+}
+
 /// How to read the numbers.
-pub const HOW: &str = "Values are waiting in each second of the GPUs' windows. ± is the noise: both recordings are cut into 24 \
-     parts, and 99 of 100 pairs of recordings that do not differ are nearer to each other than that. A recording much shorter \
-     than its program's slow changes (warm-up, a cold cache, a checkpoint now and then) does not show them as noise.";
+#[must_use]
+pub fn how(per: Per) -> String {
+    let values = match per {
+        Per::Step => "Values are waiting in each step of the loop.",
+        Per::Second => "Values are waiting in each second of the GPUs' windows.",
+    };
+    format!("{values} {HOW}")
+}
+
+const HOW: &str = "± is the noise: both recordings are cut into 24 parts, and 99 of 100 pairs of recordings that do not differ are \
+     nearer to each other than that. A recording much shorter than its program's slow changes (warm-up, a cold cache, a \
+     checkpoint now and then) does not show them as noise.";
 
 /// The changes with a verdict, without those that nobody would see.
 #[must_use]
-pub fn of(changes: &[Change], verdict: Verdict) -> Vec<&Change> {
-    changes
+pub fn of(comparison: &Comparison, verdict: Verdict) -> Vec<&Change> {
+    let least = comparison.waiting.before.max(comparison.waiting.after) * LISTED_FROM;
+    comparison
+        .causes
         .iter()
         .filter(|change| change.verdict == verdict)
-        .filter(|change| {
-            change.change.abs() >= LISTED_FROM || change.before.max(change.after) >= 10.0 * LISTED_FROM
-        })
+        .filter(|change| change.change.abs() >= least || change.before.max(change.after) >= 10.0 * least)
         .collect()
 }
 
@@ -71,7 +90,7 @@ pub fn answer(comparison: &Comparison) -> String {
     if comparison.before.window_ns == 0 || comparison.after.window_ns == 0 {
         return "There is nothing to compare: a recording has no GPU work.".into();
     }
-    let values = format!("{} → {} in each second", ns(waiting.before), ns(waiting.after));
+    let values = format!("{} → {} in each {}", ns(waiting.before), ns(waiting.after), unit(comparison.per));
     let by = noise(waiting);
     match waiting.verdict {
         Verdict::Better => format!("The GPUs wait less: {values} ({by})."),
@@ -84,7 +103,7 @@ pub fn answer(comparison: &Comparison) -> String {
 /// Where most was won, where most was lost, and how much work was done. May be empty.
 #[must_use]
 pub fn more(comparison: &Comparison) -> String {
-    let largest = |verdict| of(&comparison.causes, verdict).into_iter().next();
+    let largest = |verdict| of(comparison, verdict).into_iter().next();
     let mut words = Vec::new();
     if let Some(change) = largest(Verdict::Better) {
         words.push(format!("Most was won where {}: {}.", change.says, signed(change.change)));
@@ -96,8 +115,11 @@ pub fn more(comparison: &Comparison) -> String {
     if comparison.waiting.verdict != Verdict::Unclear {
         let by = kernels.noise.map(|noise| format!(" ±{noise:.1}")).unwrap_or_default();
         words.push(format!(
-            "Kernels that ran in each second: {:.1} → {:.1} ({:+.1}{by}).",
-            kernels.before, kernels.after, kernels.change
+            "Kernels that ran in each {}: {:.1} → {:.1} ({:+.1}{by}).",
+            unit(comparison.per),
+            kernels.before,
+            kernels.after,
+            kernels.change
         ));
     }
     words.join(" ")

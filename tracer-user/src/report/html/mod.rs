@@ -10,6 +10,7 @@ mod gpus;
 mod ledger;
 pub mod markup;
 mod parts;
+mod step_chart;
 mod steps;
 mod summary;
 mod tables;
@@ -23,6 +24,7 @@ use crate::report::text::shown;
 use crate::store::{Bundle, StoreError};
 use colors::Colors;
 use markup::Markup;
+use step_chart::StepCharts;
 
 pub(super) use parts::section;
 pub use timeline::{DEVICES, GAPS};
@@ -53,6 +55,7 @@ const SCRIPTS: [&str; 8] = [
 pub fn render(bundle: &Bundle, report: &Report, progress: &dyn Fn(u64)) -> Result<String, StoreError> {
     let colors = Colors::new(report);
     let timeline = timeline::collect(bundle, report, &colors, progress)?;
+    let charts = StepCharts::collect(bundle)?;
     // A timeline is integers and strings: it is always JSON.
     let json = markup::json_for_script(&timeline).unwrap_or_else(|_| "null".into());
     let title = format!("gtrace: {}", shown(&summary::command(report)));
@@ -64,7 +67,7 @@ pub fn render(bundle: &Bundle, report: &Report, progress: &dyn Fn(u64)) -> Resul
                 gpus::write(page, report);
                 ledger::write(page, report, &colors);
                 parts::timeline(page, &timeline);
-                steps::write(page, report, &colors);
+                steps::write(page, report, &charts);
                 parts::advice(page, report);
                 tables::write(page, report, &timeline);
             }

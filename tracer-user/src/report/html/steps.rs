@@ -1,8 +1,8 @@
 //! Steps, and what they would take without a cause.
 
-use super::colors::Colors;
 use super::markup::Markup;
 use super::parts::{self, Part};
+use super::step_chart::StepCharts;
 use crate::report::findings::{percent, share};
 use crate::report::model::Report;
 use crate::report::steps::Steps;
@@ -13,7 +13,7 @@ use crate::report::what_if::WhatIf;
 use crate::report::wording;
 
 /// Writes both sections, each only if there is something to say.
-pub fn write(page: &mut Markup, report: &Report, _colors: &Colors) {
+pub fn write(page: &mut Markup, report: &Report, charts: &StepCharts) {
     if !report.steps.is_empty() {
         parts::section(
             page,
@@ -21,7 +21,7 @@ pub fn write(page: &mut Markup, report: &Report, _colors: &Colors) {
             "Steps",
             "from the end of the work of one to the end of the next",
             |page| {
-                report.steps.iter().for_each(|steps| one(page, steps));
+                report.steps.iter().for_each(|steps| one(page, steps, charts));
             },
         );
     }
@@ -39,7 +39,7 @@ pub fn write(page: &mut Markup, report: &Report, _colors: &Colors) {
     }
 }
 
-fn one(page: &mut Markup, steps: &Steps) {
+fn one(page: &mut Markup, steps: &Steps, charts: &StepCharts) {
     let mean = steps.compute_ns + steps.gap_ns;
     page.with("div", &[("class", "gpu")], |page| {
         page.with("h3", &[], |page| {
@@ -49,6 +49,7 @@ fn one(page: &mut Markup, steps: &Steps) {
         });
         let bar = [Part { color: "busy", ns: steps.compute_ns }, Part { color: "idle", ns: steps.gap_ns }];
         parts::bar(page, &bar, mean, "tall");
+        charts.draw(page, steps.device);
         let stages = steps.stages.iter().map(|stage| {
             format!("{} {} ({})", shown(wording::stage(&stage.name)), time(stage.ns), percent(stage.ns, mean))
         });

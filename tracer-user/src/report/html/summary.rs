@@ -22,13 +22,11 @@ pub fn header(page: &mut Markup, report: &Report) {
             page.with("nav", &[("aria-label", "Sections")], |page| {
                 let mut sections = Vec::new();
                 if report.totals.window_ns > 0 {
-                    sections.extend([
-                        ("#gpus", "GPUs"),
-                        ("#causes", "Causes"),
-                        ("#timeline", "Timeline"),
-                        ("#change", "What to change"),
-                        ("#details", "Details"),
-                    ]);
+                    sections.extend([("#gpus", "GPUs"), ("#causes", "Causes"), ("#timeline", "Timeline")]);
+                    if !report.steps.is_empty() {
+                        sections.push(("#steps", "Steps"));
+                    }
+                    sections.extend([("#change", "What to change"), ("#details", "Details")]);
                 }
                 sections.push(("#trust", "Trust"));
                 for (target, words) in sections {
