@@ -60,7 +60,12 @@ fn no_symbol_needs_a_newer_glibc() {
         }
     }
     assert!(checked > 20, "only {checked} symbols of glibc were seen: the check does not see them");
-    assert_eq!(exported, ["InitializeInjection"]);
+    exported.sort();
+    // What CUDA and NVTX call. Nothing else of the shim's can get in the way of a name of the program's.
+    assert_eq!(
+        exported,
+        ["InitializeInjection", "InitializeInjectionNvtx2", "InitializeInjectionNvtxExtension"]
+    );
 }
 
 #[test]
