@@ -358,7 +358,7 @@ fn root_refusals_name_their_reason() {
 
     // A filter that kills for memfd_create.
     let mut command = Command::new(program());
-    command.args(["restless", "8"]);
+    command.args(["restless", "8"]).env("SIMCUDA_UNMARKED", "1");
     kill_on(&mut command, libc::SYS_memfd_create as u32);
     let target = Restless::start_by(&mut command).with_cuda();
     refused("seccomp", &target, "its seccomp filter kills it");
