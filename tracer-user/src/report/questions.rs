@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::findings::{percent, share};
 use super::model::{Cause, Report};
-use super::text::style::{bytes, plural, time};
+use super::text::style::{bytes, count, plural, time};
 use super::wording::{self, is_prefix};
 
 /// An answer.
@@ -261,8 +261,11 @@ fn loader(report: &Report) -> Option<Answer> {
     let mean = on_cpu / workers.len() as i64;
     let says = format!(
         "empty when the GPU waited; {} on its chains, each on a CPU {} of the time",
-        plural(workers.len() as u64, "thread of its workers was")
-            .replace("threads of its workers was", "threads of its workers were"),
+        if workers.len() == 1 {
+            "1 thread of its workers was".to_owned()
+        } else {
+            format!("{} threads of its workers were", count(workers.len() as u64))
+        },
         percent(mean, length)
     );
     Some(
@@ -349,7 +352,10 @@ fn does_it_matter(report: &Report) -> Option<Answer> {
         );
     }
     let steps = report.steps.iter().max_by_key(|steps| steps.count)?;
-    let best = report.what_if.first()?;
+    let Some(best) = report.what_if.first() else {
+        let says = format!("{:.2} steps a second", steps.per_second);
+        return Some(answer("does it matter", (report.totals.gap_ns, 0), "steps", says));
+    };
     let says = format!(
         "{:.2} steps a second; {:.2} without the time of {}",
         steps.per_second,

@@ -164,6 +164,9 @@ pub fn what_if(timeline: &Timeline, roles: &Roles, shares: &Shares) -> Vec<WhatI
             let alone = replay.end() - window.start;
             WhatIf { key, gap, window, alone, together: alone, next }
         })
+        // What waits for something unknown was taken as recorded, and holds everything to the recorded times: such a replay
+        // says too little is won, and nothing is better than that.
+        .filter(|what| what.next.is_none_or(|(key, _)| key.cause.family() != "unknown"))
         .collect();
     list.sort_by_key(|what| (what.alone, what.key));
     let mut removed = Removed::default();

@@ -31,8 +31,10 @@ pub fn write(page: &mut Markup, report: &Report, charts: &StepCharts) {
         .filter(|what| share(what.played_ns - what.alone_ns, what.played_ns) >= 0.01)
         .collect();
     if let Some(first) = worth.first() {
-        let note =
-            format!("{} played again on its recorded dependencies, without the cause", time(first.played_ns));
+        let note = format!(
+            "{} played again on its recorded dependencies; not checked by doing it",
+            time(first.played_ns)
+        );
         parts::section(page, "what-if", "If a cause were gone", &note, |page| {
             page.with("ul", &[], |page| worth.iter().for_each(|what| page.leaf("li", &[], &without(what))));
         });

@@ -138,7 +138,7 @@ pub fn what_if(page: &mut Page, report: &Report) {
     page.table(&table);
     page.line(&page.style.paint(
         Look::Faint,
-        "  (the cause taken out on all those threads at all times; who waits for a CPU is taken as recorded)",
+        "  (a prediction, not checked by doing it: the cause taken out on all those threads at all times; who waits for a\n   CPU is taken as recorded)",
     ));
 }
 
