@@ -6,8 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use gtrace::attribute::Violation;
-use gtrace::attribute::block::{Block, Found};
+use gtrace::attribute::block::Found;
 use gtrace::attribute::read_timeline;
 use gtrace::attribute::timeline::Timeline;
 use gtrace::attribute::what_if::{Key, Player};
@@ -190,14 +189,7 @@ fn compare(args: &Args, seed: u64, recording: &Recording) -> Result<Vec<Compared
     let bundle = Bundle::open(&recording.bundle)?;
     let timeline = read_timeline(&bundle, &|_| {})?;
     let found = Found::new(&timeline)?;
-    let mut whole = Block { names: timeline.names.clone(), ..Block::default() };
-    found.walk(
-        |block| block,
-        |block| {
-            whole.append(&block);
-            Ok::<(), Violation>(())
-        },
-    )?;
+    let whole = found.walk_all()?;
     let player = Player::new(&timeline, &found.roles).context("there is no GPU work")?;
     let mut compared = Vec::new();
     for deed in deeds(&recording.truth) {

@@ -124,6 +124,22 @@ impl<'a> Found<'a> {
         })
     }
 
+    /// Walks all gaps into one block.
+    ///
+    /// # Errors
+    /// Time does not add up.
+    pub fn walk_all(&self) -> Result<Block, Violation> {
+        let mut whole = Block { names: self.timeline.names.clone(), ..Block::default() };
+        self.walk(
+            |block| block,
+            |block| {
+                whole.append(&block);
+                Ok::<(), Violation>(())
+            },
+        )?;
+        Ok(whole)
+    }
+
     fn block(&self, number: usize, size: usize) -> Result<Block, Violation> {
         let first = number * size;
         let found = &self.gaps[first..self.gaps.len().min(first + size)];

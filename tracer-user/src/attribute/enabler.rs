@@ -3,10 +3,7 @@
 use super::busy::Activity;
 use super::gaps::RawGap;
 use super::timeline::{DeviceMoment, NO_INDEX, Op, Timeline};
-use crate::event::{DurationNs, Interval};
-
-/// How far host and device clocks may be apart beside the measured residual.
-const CLOCKS_APART: DurationNs = DurationNs(1_000);
+use crate::event::{CLOCK_NOISE, Interval};
 
 /// The enabler of a gap. Where a collective waited for a late rank, that of the late rank.
 #[must_use]
@@ -44,6 +41,6 @@ pub fn enabler(timeline: &Timeline, next: &Op, gap: Interval) -> Option<usize> {
     let drained =
         (calls.start..=last).rev().take(8).find(|&index| timeline.api[index].kind.drains_queue())?;
     let end = timeline.api[drained].time.end;
-    let latest = end + timeline.clock_residual + CLOCKS_APART;
+    let latest = end + timeline.clock_residual + CLOCK_NOISE;
     (gap.start <= latest && end <= timeline.api[launch].time.start).then(|| timeline.outermost(drained))
 }

@@ -69,13 +69,6 @@ pub struct Analysis {
 /// Time does not add up: a defect of gtrace, not of the recording.
 pub fn analyze(timeline: &Timeline) -> Result<Analysis, Violation> {
     let found = Found::new(timeline)?;
-    let mut whole = Block { names: timeline.names.clone(), ..Block::default() };
-    found.walk(
-        |block| block,
-        |block| {
-            whole.append(&block);
-            Ok::<(), Violation>(())
-        },
-    )?;
+    let whole = found.walk_all()?;
     Ok(Analysis { devices: found.devices, roles: found.roles, found: whole })
 }

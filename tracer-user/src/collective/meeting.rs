@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::event::DurationNs;
+use crate::event::{CLOCK_NOISE, DurationNs};
 use crate::store::schema::Collective;
 
 /// A collective that was found on all of its ranks. Rows are indices into what [`meetings`] was given.
@@ -41,25 +41,14 @@ fn meeting(rows: &[Collective], members: Vec<usize>, residual: DurationNs) -> Op
     }
     let last = members.iter().copied().max_by_key(|&row| (rows[row].start_ns, row))?;
     let ended = members.iter().map(|&row| rows[row].end_ns).min()?;
-    (rows[last].start_ns <= ended + residual + DurationNs(1_000)).then_some(Meeting { members, last })
+    (rows[last].start_ns <= ended + residual + CLOCK_NOISE).then_some(Meeting { members, last })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collective::tests::collective;
-    use crate::event::{DeviceId, Text};
-
-    fn row(rank: i32, sequence: i64, start_us: i64, end_us: i64) -> Collective {
-        Collective {
-            device: DeviceId(rank),
-            communicator: Some(Text::from("c0")),
-            rank: Some(rank),
-            ranks: Some(2),
-            sequence,
-            ..collective(start_us, end_us - start_us, "allreduce")
-        }
-    }
+    use crate::collective::tests::ranked as row;
+    use crate::event::Text;
 
     fn found(rows: &[Collective]) -> Vec<Meeting> {
         meetings(rows, DurationNs(0))

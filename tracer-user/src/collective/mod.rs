@@ -152,6 +152,18 @@ pub(crate) mod tests {
         }
     }
 
+    /// The same of a rank of two.
+    pub(crate) fn ranked(rank: i32, sequence: i64, start_us: i64, end_us: i64) -> Collective {
+        Collective {
+            device: DeviceId(rank),
+            communicator: Some(Text::from("c0")),
+            rank: Some(rank),
+            ranks: Some(2),
+            sequence,
+            ..collective(start_us, end_us - start_us, "allreduce")
+        }
+    }
+
     #[test]
     fn the_last_to_arrive_has_the_shortest_kernel() {
         // Clocks that do not agree at all, and rows in no order.

@@ -6,4 +6,4 @@ mod time;
 
 pub use ids::{ContextId, CorrelationId, DeviceId, GapId, OpId, Pid, RequestId, RowId, StreamId, Tid};
 pub use text::{Recent, Text};
-pub use time::{DurationNs, Interval, MonoNs};
+pub use time::{CLOCK_NOISE, DurationNs, Interval, MonoNs};

@@ -7,6 +7,10 @@ use std::ops::{Add, Sub};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MonoNs(pub i64);
 
+/// How far times of a device and of the host may be apart beside the measured residual: their clocks agree to about a
+/// microsecond at best.
+pub const CLOCK_NOISE: DurationNs = DurationNs(1_000);
+
 /// A length of time in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DurationNs(pub i64);

@@ -92,20 +92,9 @@ impl LateRankTally {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collective::tests::collective;
-    use crate::event::{DeviceId, GapId, MonoNs, Pid, Text, Tid};
+    use crate::collective::tests::ranked as row;
+    use crate::event::{GapId, MonoNs, Pid, Text, Tid};
     use crate::store::schema::Hop;
-
-    fn row(rank: i32, sequence: i64, start_us: i64, end_us: i64) -> Collective {
-        Collective {
-            device: DeviceId(rank),
-            communicator: Some(Text::from("c0")),
-            rank: Some(rank),
-            ranks: Some(2),
-            sequence,
-            ..collective(start_us, end_us - start_us, "allreduce")
-        }
-    }
 
     fn segment(cause: &str, us: i64, edge: Option<&str>) -> GapSegment {
         GapSegment {

@@ -10,6 +10,7 @@ mod cpu;
 mod demo;
 mod duckdb;
 mod endings;
+mod group;
 mod gtrace;
 mod inject;
 mod interpreter_lock;

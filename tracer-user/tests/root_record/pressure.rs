@@ -7,10 +7,11 @@ use std::process::Command;
 
 use gtrace::store::schema::{BlockIo, MemoryStall, OffCpu, Process, Retransmit, Syscall};
 
+use crate::group::GroupFolder;
 use crate::gtrace::{expect_status, python, rows, run_python};
 
 /// A control group of one controller, removed at the end.
-struct Group(PathBuf);
+struct Group(GroupFolder);
 
 impl Group {
     /// Of whichever version has the controller here; with the file of its limit in version 1 and in version 2.
@@ -27,25 +28,13 @@ impl Group {
             (root.join(name), v2)
         };
         std::fs::create_dir(&folder).unwrap();
-        let group = Self(folder);
-        std::fs::write(group.0.join(file), limit).unwrap();
+        let group = Self(GroupFolder(folder));
+        std::fs::write(group.0.0.join(file), limit).unwrap();
         group
     }
 
     fn processes(&self) -> String {
-        self.0.join("cgroup.procs").display().to_string()
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        // A group can be removed a moment after its last process.
-        for _ in 0..50 {
-            if std::fs::remove_dir(&self.0).is_ok() {
-                break;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(20));
-        }
+        self.0.0.join("cgroup.procs").display().to_string()
     }
 }
 

@@ -1,16 +1,17 @@
 //! A CPU quota that holds the recorded program back is seen by its own counters, and only then.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use gtrace::store::Bundle;
 use gtrace::store::schema::Process;
 
+use crate::group::GroupFolder;
 use crate::gtrace::{Target, expect_status, gtrace, rows};
 
 const BUSY: &str = "print('ready', flush=True)\nwhile True: pass\n";
 
 /// A control group of the CPU controller, removed at the end.
-struct Group(PathBuf);
+struct Group(GroupFolder);
 
 impl Group {
     /// In the hierarchy of whichever version has the controller here.
@@ -19,38 +20,26 @@ impl Group {
         let v1 = ["/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"].map(Path::new);
         if let Some(root) = v1.into_iter().find(|root| root.join("cpu.cfs_quota_us").exists()) {
             std::fs::create_dir(root.join(&name)).unwrap();
-            return Self(root.join(name));
+            return Self(GroupFolder(root.join(name)));
         }
         let root = Path::new("/sys/fs/cgroup");
         // Fails where it is given to the groups below already, or where that is not allowed: then the next line does.
         let _ = std::fs::write(root.join("cgroup.subtree_control"), "+cpu");
         std::fs::create_dir(root.join(&name)).unwrap();
-        Self(root.join(name))
+        Self(GroupFolder(root.join(name)))
     }
 
     fn take(&self, pid: i32) {
-        std::fs::write(self.0.join("cgroup.procs"), pid.to_string()).unwrap();
+        std::fs::write(self.0.0.join("cgroup.procs"), pid.to_string()).unwrap();
     }
 
     /// A fifth of a CPU.
     fn limit(&self) {
-        let v1 = self.0.join("cpu.cfs_quota_us");
+        let v1 = self.0.0.join("cpu.cfs_quota_us");
         if v1.exists() {
             std::fs::write(v1, "20000").unwrap();
         } else {
-            std::fs::write(self.0.join("cpu.max"), "20000 100000").unwrap();
-        }
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        // A group can be removed a moment after its last process.
-        for _ in 0..50 {
-            if std::fs::remove_dir(&self.0).is_ok() {
-                break;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(20));
+            std::fs::write(self.0.0.join("cpu.max"), "20000 100000").unwrap();
         }
     }
 }

@@ -14,19 +14,21 @@ fn repository() -> PathBuf {
 
 /// Runs `sql.py` on a bundle.
 fn ask(bundle: &Path, expectation: &str) {
-    let output = Command::new("python3")
-        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/store/sql.py"))
-        .arg(bundle)
-        .arg(repository().join("docs/sql.md"))
-        .arg(expectation)
-        .output()
-        .expect("python3 is needed for this test; `cargo xtask setup` installs it");
+    let mut command = Command::new("python3");
+    command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/store/sql.py")).arg(bundle);
+    expect_success(command.arg(repository().join("docs/sql.md")).arg(expectation));
+}
+
+/// Runs a script of these tests, and gives what it printed.
+fn expect_success(command: &mut Command) -> String {
+    let output = command.output().expect("python3 is needed for this test; `cargo xtask setup` installs it");
     assert!(
         output.status.success(),
         "{}{}\nIf a Python package is missing, `cargo xtask setup` installs it.",
         String::from_utf8_lossy(&output.stdout),
         String::from_utf8_lossy(&output.stderr)
     );
+    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 #[test]
@@ -52,18 +54,7 @@ fn many_recordings_are_one_data_set() {
         story::write(&runs.path().join(run));
     }
     let python = std::env::var_os("GTRACE_TEST_PYTHON").unwrap_or_else(|| "python3".into());
-    let output = Command::new(python)
-        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/store/many.py"))
-        .arg(runs.path())
-        .arg(repository().join("docs/many.sql"))
-        .arg("3")
-        .output()
-        .expect("python3 is needed for this test; `cargo xtask setup` installs it");
-    assert!(
-        output.status.success(),
-        "{}{}\nIf a Python package is missing, `cargo xtask setup` installs it.",
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr)
-    );
-    print!("{}", String::from_utf8_lossy(&output.stdout));
+    let mut command = Command::new(python);
+    command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/store/many.py")).arg(runs.path());
+    print!("{}", expect_success(command.arg(repository().join("docs/many.sql")).arg("3")));
 }

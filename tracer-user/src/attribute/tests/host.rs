@@ -1,6 +1,6 @@
 //! What threads do: on the CPU, runnable, blocked, and the edges between them.
 
-use super::scene::{MAIN, RECORDER, Scene, Woken as _, us};
+use super::scene::{MAIN, RECORDER, Scene, Woken as _, expect, us};
 use crate::event::{DurationNs, Pid, Tid};
 
 const WORKER: (i32, i32) = (200, 200);
@@ -10,18 +10,6 @@ fn waiting() -> Scene {
     let mut scene = Scene::with_gap(3000);
     scene.syscall(MAIN, "futex", 1100, 2900, ("futex", "0x1000"));
     scene
-}
-
-const BEFORE: &str = "1000-1100 host.cpu.user /usr/bin/python3";
-const AFTER: [&str; 3] = [
-    "2900-2985 host.cpu.user /usr/bin/python3",
-    "2985-2995 cuda.launch cuLaunchKernel",
-    "2995-3000 gpu.submit_latency kernel_2",
-];
-
-fn expect(scene: &Scene, between: &[&str]) {
-    let expected: Vec<&str> = [BEFORE].iter().chain(between).chain(&AFTER).copied().collect();
-    assert_eq!(scene.told(), expected);
 }
 
 #[test]

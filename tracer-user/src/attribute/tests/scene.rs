@@ -433,3 +433,17 @@ impl Woken for OffCpu {
         self
     }
 }
+
+/// What is told of the beginning and the end of the gap of [`Scene::with_gap`] of 3 ms.
+pub const BEFORE: &str = "1000-1100 host.cpu.user /usr/bin/python3";
+pub const AFTER: [&str; 3] = [
+    "2900-2985 host.cpu.user /usr/bin/python3",
+    "2985-2995 cuda.launch cuLaunchKernel",
+    "2995-3000 gpu.submit_latency kernel_2",
+];
+
+/// Expects that of the gap, and `between` of `[1100, 2900)`.
+pub fn expect(scene: &Scene, between: &[&str]) {
+    let expected: Vec<&str> = [BEFORE].iter().chain(between).chain(&AFTER).copied().collect();
+    assert_eq!(scene.told(), expected);
+}

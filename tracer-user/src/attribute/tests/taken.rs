@@ -1,19 +1,7 @@
 //! What takes a thread's time without its doing: reclaim, compaction, interrupts, limits; and connections that lose segments.
 
-use super::scene::{MAIN, Scene, Woken as _};
+use super::scene::{AFTER, BEFORE, MAIN, Scene, Woken as _, expect};
 use crate::event::DurationNs;
-
-const BEFORE: &str = "1000-1100 host.cpu.user /usr/bin/python3";
-const AFTER: [&str; 3] = [
-    "2900-2985 host.cpu.user /usr/bin/python3",
-    "2985-2995 cuda.launch cuLaunchKernel",
-    "2995-3000 gpu.submit_latency kernel_2",
-];
-
-fn expect(scene: &Scene, between: &[&str]) {
-    let expected: Vec<&str> = [BEFORE].iter().chain(between).chain(&AFTER).copied().collect();
-    assert_eq!(scene.told(), expected);
-}
 
 #[test]
 fn time_in_reclaim_is_reclaim_whether_the_thread_runs_or_waits_there() {

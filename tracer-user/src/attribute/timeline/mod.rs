@@ -2,6 +2,7 @@
 //! walk asks is a binary search.
 
 mod build;
+mod join;
 mod op;
 mod requests;
 mod row;

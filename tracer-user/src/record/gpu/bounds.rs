@@ -12,8 +12,10 @@ use std::collections::HashMap;
 
 use tracer_abi::kernel::CudaCallRecord;
 
+use super::convert;
 use super::row::GpuRow;
-use crate::event::{ContextId, CorrelationId, DeviceId, MonoNs, OpId, Pid, RowId, StreamId, Text, Tid};
+use super::words::WORDS;
+use crate::event::{CorrelationId, DeviceId, Interval, MonoNs, OpId, Pid, RowId, Text, Tid};
 use crate::record::inject::{FUNCTIONS, Role};
 use crate::store::schema::{CudaApi, GpuOp};
 
@@ -170,30 +172,12 @@ impl Bounds {
         }
         let Some((start, correlation)) = self.busy.take() else { return };
         let sent = std::mem::take(&mut self.sent);
+        let time = Interval { start, end: end.max(start) };
         sink(GpuRow::Op(GpuOp {
             op_id: OpId(*numbers.next_op),
-            pid,
             device,
-            context: ContextId(0),
-            stream: StreamId(0),
-            kind: Text::from("queued"),
-            name: Text::from(format!("work of {sent} calls")),
-            start_ns: start,
-            end_ns: end.max(start),
             correlation_id: correlation,
-            graph_id: None,
-            graph_node_id: None,
-            bytes: None,
-            copy_kind: None,
-            src_kind: None,
-            dst_kind: None,
-            is_async: None,
-            grid_x: None,
-            grid_y: None,
-            grid_z: None,
-            block_x: None,
-            block_y: None,
-            block_z: None,
+            ..convert::op(pid, &WORDS.queued, Text::from(format!("work of {sent} calls")), time, 0, 0, 0)
         }));
         *numbers.next_op += 1;
     }

@@ -11,7 +11,7 @@ use crate::event::{ContextId, CorrelationId, DeviceId, Interval, OpId, Pid, RowI
 use crate::store::schema::{CudaApi, CudaOverhead, CudaSync, GpuOp};
 
 /// Work of the device with nothing that only one kind has.
-fn op(
+pub(super) fn op(
     pid: Pid,
     kind: &Text,
     name: Text,

@@ -10,15 +10,13 @@ use std::hash::{Hash as _, Hasher as _};
 use super::devices::Devices;
 use super::launches::Launches;
 use super::row::GpuRow;
-use crate::event::{DurationNs, MonoNs, OpId, Pid, Text};
+use crate::event::{CLOCK_NOISE, DurationNs, MonoNs, OpId, Pid, Text};
 use crate::store::schema::{GpuOp, Loss};
 
 /// How long a launch may be late. CUPTI's buffers are flushed several times a second.
 const PATIENCE: DurationNs = DurationNs(1_000_000_000);
 /// Records that are held per process.
 const MOST: usize = 1 << 17;
-/// Host and device clocks agree to about a microsecond at best.
-const NOISE_NS: i64 = 1_000;
 /// Rows of losses per drain before they are put together.
 const MOST_LOSS_ROWS: usize = 256;
 
@@ -124,7 +122,7 @@ impl Waiting {
             }
             match record.what {
                 What::Op(op) => match launch {
-                    Some(launch) if op.start_ns.0 < launch.0 - residual_ns - NOISE_NS => {
+                    Some(launch) if op.start_ns.0 < launch.0 - residual_ns - CLOCK_NOISE.0 => {
                         let reason = Text::from(format!("{}: starts before its launch", op.kind));
                         // Its end may be right; if that is before the launch too, it ran before it was read.
                         let before = if op.end_ns > launch { op.end_ns } else { since };
@@ -266,8 +264,8 @@ mod tests {
     fn work_before_its_launch_is_a_loss_unless_the_clocks_explain_it() {
         let mut bench = Bench::new();
         bench.launches.add(1, MonoNs(5_000), 1);
-        bench.work(1, 5_000 - 500 - NOISE_NS, 0);
-        bench.work(1, 5_000 - 500 - NOISE_NS - 1, 0);
+        bench.work(1, 5_000 - 500 - CLOCK_NOISE.0, 0);
+        bench.work(1, 5_000 - 500 - CLOCK_NOISE.0 - 1, 0);
         let rows = bench.release(20_000, false);
         let [GpuRow::Op(_), GpuRow::Loss(loss)] = rows.as_slice() else { panic!("{rows:?}") };
         assert_eq!(

@@ -19,6 +19,7 @@ words! {
     memcpy = "memcpy",
     memset = "memset",
     graph = "graph",
+    queued = "queued",
     driver = "driver",
     runtime = "runtime",
     realtime = "realtime",

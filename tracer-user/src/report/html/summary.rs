@@ -5,7 +5,7 @@ use crate::report::advice;
 use crate::report::findings::{percent, share};
 use crate::report::model::Report;
 use crate::report::text::style::{count, plural, time};
-use crate::report::text::{command_words, kept, shown};
+use crate::report::text::{command_words, shown, what_was_recorded};
 
 /// The command that was recorded, as one line.
 pub fn command(report: &Report) -> String {
@@ -46,7 +46,7 @@ pub fn verdict(page: &mut Markup, report: &Report) {
     let recording = &report.recording;
     page.with("section", &[("class", "verdict"), ("aria-labelledby", "answer")], |page| {
         page.leaf("p", &[("class", "command")], &shown(&command(report)));
-        page.leaf("p", &[("class", "faint")], &what_was_recorded(report));
+        page.leaf("p", &[("class", "faint")], &what_was_recorded(&report.recording));
         if recording.simulated_gpu {
             page.leaf(
                 "p",
@@ -61,26 +61,6 @@ pub fn verdict(page: &mut Markup, report: &Report) {
         }
         first_step(page, report);
     });
-}
-
-fn what_was_recorded(report: &Report) -> String {
-    let recording = &report.recording;
-    let length = kept(recording);
-    match recording.mode.as_str() {
-        "import" if recording.host.is_empty() => format!("{length} imported from another tool's trace"),
-        "import" => {
-            format!("{length} imported from another tool's trace, taken on {}", shown(&recording.host))
-        }
-        mode => {
-            let what = if mode == "attach" { "recorded while it ran" } else { "recorded from its start" };
-            let cpus = plural(u64::from(recording.cpus), "CPU");
-            format!(
-                "{length} {what} on {}, Linux {}, {cpus}",
-                shown(&recording.host),
-                shown(&recording.kernel)
-            )
-        }
-    }
 }
 
 fn numbers(page: &mut Markup, report: &Report) {

@@ -14,7 +14,7 @@ use super::model::{Report, ThreadName};
 use super::wording;
 use style::{Look, Style};
 
-pub use summary::{command_words, kept};
+pub use summary::{command_words, what_was_recorded};
 
 /// The report as text, ending with a line break.
 #[must_use]

@@ -33,8 +33,19 @@ fn header(page: &mut Page, report: &Report) {
     let recording = &report.recording;
     let command = shown(&command_words(&recording.command).join(" "));
     page.line(&page.style.paint(Look::Strong, &command));
+    let line = what_was_recorded(recording);
+    page.line(&page.style.paint(Look::Faint, &line));
+    if recording.simulated_gpu {
+        let note = "The GPU was a simulated one: its kernels took the time they were told to. The host side is real.";
+        page.line(&page.style.paint(Look::Careful, note));
+    }
+}
+
+/// How long, of what and where was recorded, as one line.
+#[must_use]
+pub fn what_was_recorded(recording: &Recording) -> String {
     let length = kept(recording);
-    let line = match recording.mode.as_str() {
+    match recording.mode.as_str() {
         "import" if recording.host.is_empty() => format!("{length} imported from another tool's trace"),
         "import" => {
             format!("{length} imported from another tool's trace, taken on {}", shown(&recording.host))
@@ -48,17 +59,11 @@ fn header(page: &mut Page, report: &Report) {
                 shown(&recording.kernel)
             )
         }
-    };
-    page.line(&page.style.paint(Look::Faint, &line));
-    if recording.simulated_gpu {
-        let note = "The GPU was a simulated one: its kernels took the time they were told to. The host side is real.";
-        page.line(&page.style.paint(Look::Careful, note));
     }
 }
 
 /// How long the recording is; with how much went before it and was not kept.
-#[must_use]
-pub fn kept(recording: &Recording) -> String {
+fn kept(recording: &Recording) -> String {
     let length = time(recording.ended_ns - recording.started_ns);
     if recording.began_ns >= recording.started_ns {
         return length;
