@@ -3,17 +3,29 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
+use std::time::Duration;
 
 use clap::Args;
 
 use super::analyze::{self, AnalyzeArgs};
 use super::report::{self, ReportArgs, ReportFormat};
-use super::{ExitStatus, Failure, Result, Ui};
+use super::{ExitStatus, Failure, Result, Ui, parse_duration};
 use crate::record::{Notice, RecordError, Recorded, STACK_RATE};
 use crate::store::Owner;
 
 /// Share of events that may be lost before a recording counts as incomplete.
 const TOLERATED_LOSS: f64 = 0.001;
+
+/// How much of what happens is kept.
+#[derive(Debug, Args)]
+pub struct KeepArgs {
+    /// Keep only the last so long (10m): the recording may go on for hours and takes no more room.
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub rotate: Option<Duration>,
+    /// System calls that neither block nor last this long are counted, not written one by one (1ns: write all).
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "10us")]
+    pub calls_over: Duration,
+}
 
 /// Whether and how often stacks are sampled.
 #[derive(Debug, Args)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::collect::CollectArgs;
-use super::recording::{StackArgs, announce, conclude, failure, owner};
+use super::recording::{KeepArgs, StackArgs, announce, conclude, failure, owner};
 use super::{ExitStatus, Failure, Result, Ui, parse_duration};
 use crate::record::launch::CommandLine;
 use crate::record::{RecordError, Request, Target, exit_code, injection, record};
@@ -21,12 +21,9 @@ pub struct RunArgs {
     /// Stop recording after so long (30s, 2m); the command goes on.
     #[arg(long, short, value_name = "TIME", value_parser = parse_duration)]
     pub duration: Option<Duration>,
-    /// Keep only the last so long (10m): the recording may go on for hours and takes no more room.
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
-    pub rotate: Option<Duration>,
-    /// System calls that neither block nor last this long are counted, not written one by one (1ns: write all).
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "10us")]
-    pub calls_over: Duration,
+    /// How much of it all is kept.
+    #[command(flatten)]
+    pub keep: KeepArgs,
     /// Bring nothing into the command: the GPU side is made of the driver's calls alone, and its gaps are bounds.
     #[arg(long, conflicts_with_all = ["cupti", "graphs", "window"])]
     pub no_cupti: bool,
@@ -71,13 +68,13 @@ pub fn run(args: &RunArgs, ui: &Ui) -> Result<ExitStatus> {
         target: Target::Run(line),
         output: args.output.clone(),
         duration: args.duration,
-        calls_over: args.calls_over,
+        calls_over: args.keep.calls_over,
         stack_rate: args.stacks.rate(),
         inject: false,
         no_cupti: args.no_cupti,
         wish: args.collect.wish(),
         owner: owner(),
-        keep: args.rotate,
+        keep: args.keep.rotate,
         seal_after: None,
     };
     let recorded = match record(&request, &mut |notice| announce(notice, ui, " until it ends")) {

@@ -11,7 +11,7 @@ use clap::Args;
 
 use super::collect::CollectArgs;
 use super::explain::{self, ExplainArgs};
-use super::recording::StackArgs;
+use super::recording::{KeepArgs, StackArgs};
 use super::report::open;
 use super::run::{self, RunArgs};
 use super::{ExitStatus, Failure, OrFail as _, Result, Ui, parse_duration};
@@ -70,10 +70,9 @@ pub fn run(args: &DemoArgs, ui: &Ui) -> Result<ExitStatus> {
     ui.say(&format!("demo: {:.1} s without gtrace", seconds(short)));
     let before = training.run(short)?;
     let recorded = RunArgs {
-        rotate: None,
         output: Some(output.clone()),
         duration: None,
-        calls_over: CALLS_OVER,
+        keep: KeepArgs { rotate: None, calls_over: CALLS_OVER },
         no_cupti: false,
         collect: CollectArgs::default(),
         stacks: StackArgs::default(),

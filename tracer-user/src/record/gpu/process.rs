@@ -7,6 +7,7 @@ use tracer_abi::shim::{
     ClockKind, Collection, Next, RecordKind, RingFault, RingHeader, SharedText, ShimState,
 };
 
+use super::bounds::Numbers;
 use super::claim::{self, Claim};
 use super::clock::{Clocks, ProcessClock, monotonic_offset_ns};
 use super::devices::Devices;
@@ -44,6 +45,13 @@ pub(super) struct Shared {
     pub(super) graph_launches: BTreeMap<Pid, u64>,
     /// What is to be collected, and why.
     pub(super) wanted: (Collection, String),
+}
+
+impl Shared {
+    /// The next numbers of rows that are made of the driver's calls.
+    pub(super) fn numbers(&mut self) -> Numbers<'_> {
+        Numbers { next_op: &mut self.next_op, next_api: &mut self.next_api }
+    }
 }
 
 /// One process with a ring.

@@ -12,7 +12,7 @@ use tracer_abi::kernel::CudaCallRecord;
 use tracer_abi::shim::{Collection, ShimState};
 
 use super::announced::Announced;
-use super::bounds::{Bounds, Numbers};
+use super::bounds::Bounds;
 use super::clock::Clocks;
 use super::devices::Devices;
 use super::discover;
@@ -173,9 +173,7 @@ impl GpuSide {
                 continue;
             }
             let device = self.shared.devices.get_or_invent(pid, 0);
-            let mut numbers =
-                Numbers { next_op: &mut self.shared.next_op, next_api: &mut self.shared.next_api };
-            self.bounds.entry(pid).or_default().take(call, device, &mut numbers, sink);
+            self.bounds.entry(pid).or_default().take(call, device, &mut self.shared.numbers(), sink);
         }
     }
 
@@ -188,8 +186,7 @@ impl GpuSide {
         let Some(mut bounds) = self.bounds.remove(&pid) else { return };
         let device = self.shared.devices.get_or_invent(pid, 0);
         let now = self.shared.clocks.now();
-        let mut numbers = Numbers { next_op: &mut self.shared.next_op, next_api: &mut self.shared.next_api };
-        bounds.finish(pid, now, device, &mut numbers, sink);
+        bounds.finish(pid, now, device, &mut self.shared.numbers(), sink);
     }
 
     /// Looks for rings in these processes: one pass over their open files.
@@ -251,9 +248,7 @@ impl GpuSide {
         let now = self.shared.clocks.now();
         for (&pid, bounds) in &mut self.bounds {
             let device = self.shared.devices.get_or_invent(pid, 0);
-            let mut numbers =
-                Numbers { next_op: &mut self.shared.next_op, next_api: &mut self.shared.next_api };
-            bounds.finish(pid, now, device, &mut numbers, sink);
+            bounds.finish(pid, now, device, &mut self.shared.numbers(), sink);
         }
         for process in &mut self.processes {
             process.finish(&mut self.shared, sink);
