@@ -15,7 +15,8 @@ use crate::{emit, kernel, object, runq};
 /// `TASK_DEAD`: the task's last switch. (`include/linux/sched.h`, since 4.14)
 const TASK_DEAD: u32 = 0x80;
 /// Flags of a thread that outlive an off-CPU interval.
-const LASTING: u32 = off_cpu_flags::KERNEL_THREAD | off_cpu_flags::CALL_BEFORE_ATTACH;
+const LASTING: u32 =
+    off_cpu_flags::KERNEL_THREAD | off_cpu_flags::CALL_BEFORE_ATTACH | off_cpu_flags::SEEN_RUNNING;
 /// A wake-up that came before the switch-out belongs to it only if it came while the scheduler was already taking the
 /// thread off: microseconds, at most a load balance. An older one was for a wait that did not come to sleep.
 const PENDING_NS: u64 = 1_000_000;
@@ -226,7 +227,7 @@ unsafe fn back(state: *mut ThreadState, flags: u32) {
         (*state).off_ns = 0;
         (*state).woken_ns = 0;
         (*state).waker.kind = WakerKind::None as u32;
-        (*state).flags = flags & LASTING;
+        (*state).flags = flags & LASTING | off_cpu_flags::SEEN_RUNNING;
     }
 }
 
@@ -236,7 +237,9 @@ unsafe fn come(cpu: *mut CpuState, now: u64, state: *mut ThreadState) {
     unsafe {
         let (off, woken, flags) = ((*state).off_ns, (*state).woken_ns, (*state).flags);
         let kernel_thread = flags & off_cpu_flags::KERNEL_THREAD != 0;
-        if off == 0 && kernel_thread && woken == 0 {
+        // It runs as far as is known: an interrupt that came between its switch and this has found it back already
+        // (`find_unseen_return`).
+        if off == 0 && (flags & off_cpu_flags::SEEN_RUNNING != 0 || kernel_thread && woken == 0) {
             return;
         }
         let preempted = flags & off_cpu_flags::PREEMPTED != 0;

@@ -127,6 +127,9 @@ pub fn make(tid: u32, tgid: u32, kernel_thread: bool, first: First) -> Option<*m
             }
             _ => reset(state),
         }
+        if first == First::Running {
+            (*state).flags |= off_cpu_flags::SEEN_RUNNING;
+        }
         (*state).tid = tid;
         (*state).tgid = tgid;
         if kernel_thread {

@@ -12,6 +12,9 @@ pub mod off_cpu_flags {
     pub const KERNEL_THREAD: u32 = 4;
     /// Its present system call began before recording did: `syscall_start_ns` is the beginning of the recording.
     pub const CALL_BEFORE_ATTACH: u32 = 32;
+    /// It has been on a CPU since recording began. Of [`super::ThreadState`]: with `off_ns` 0 it runs as far as is known;
+    /// without this, it has been off the CPU since before.
+    pub const SEEN_RUNNING: u32 = 128;
     /// Still off the CPU at the end: `on_ns` is 0. Made by user space from [`super::ThreadState`].
     pub const STILL_OFF: u32 = 8;
     /// It was made to sleep because too many pages were dirty (`balance_dirty_pages`).

@@ -1,5 +1,6 @@
 //! A target in Python that waits to be told, and everything that the probes record of it.
 
+use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -8,6 +9,7 @@ use gtrace::record::probes::{LoadConfig, Probes, RawRecord};
 use tracer_abi::kernel::{
     BlockRecord, CountKey, CountValue, ExecRecord, ExitRecord, ForkRecord, InterruptRecord,
     MemoryStallRecord, ObjectPathRecord, OffCpuRecord, RetransmitRecord, SyscallRecord, WakerKind,
+    off_cpu_flags,
 };
 
 /// Everything recorded, in order.
@@ -85,7 +87,10 @@ impl Recording {
         assert_eq!(losses[10], 0, "interrupts were nested too deep");
         assert_eq!(self.probes.malformed(), 0);
         assert_eq!(self.probes.recursion_misses(), Vec::new());
+        let mut met = HashSet::new();
         for record in &self.off_cpu {
+            let first = met.insert(record.tid);
+            assert!(first || record.flags & off_cpu_flags::BEFORE_ATTACH == 0, "it ran since: {record:?}");
             assert!(record.off_ns <= record.on_ns, "{record:?}");
             if record.woken_ns != 0 {
                 assert!((record.off_ns..=record.on_ns).contains(&record.woken_ns), "{record:?}");
