@@ -5,17 +5,19 @@
 //! rank's is longer, that rank waited. Lengths are enough for this: clocks of different hosts need not agree ([`match_ranks`]).
 //! Where all ranks are in one recording, their begins tell when each arrived ([`meetings`]).
 
+mod kernel;
 mod meeting;
 
 use std::collections::BTreeMap;
 
+pub use kernel::{of_kernel, operation};
 pub use meeting::{Meeting, meetings};
 
 use crate::event::{DurationNs, Text};
 use crate::store::schema::Collective;
 
-/// Differences in length below this are the wire's and the clock's, and nobody's delay.
-const NOISE: DurationNs = DurationNs(20_000);
+/// Differences below this are the wire's and the clock's, and nobody's delay: kernels do not begin in the same nanosecond.
+pub const NOISE: DurationNs = DurationNs(20_000);
 
 /// What one rank's collectives say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::model::{LateRank, Share};
 use crate::attribute::path::LATE_RANK;
-use crate::collective::meetings;
+use crate::collective::{NOISE, meetings};
 use crate::event::DurationNs;
 use crate::store::schema::{Collective, GapSegment};
 
@@ -13,8 +13,6 @@ use crate::store::schema::{Collective, GapSegment};
 const MOST_ROWS: usize = 1 << 20;
 /// Ranks and causes that are named.
 const MOST_NAMED: usize = 10;
-/// Who began less than this before the last did not wait: kernels do not begin in the same nanosecond.
-const NOISE: DurationNs = DurationNs(20_000);
 
 /// Collects segments and collectives.
 #[derive(Debug, Default)]

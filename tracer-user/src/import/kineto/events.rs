@@ -12,6 +12,7 @@ use super::document::Event;
 use super::kind::Kind;
 use super::text::decode;
 use crate::attribute::timeline::is_collective;
+use crate::collective::{of_kernel, operation};
 use crate::event::{
     ContextId, CorrelationId, DeviceId, Interval, MonoNs, OpId, Pid, RowId, StreamId, Text, Tid,
 };
@@ -217,20 +218,12 @@ impl<'a> Events<'a> {
         let size = data_type.as_deref().and_then(size_of_type);
         let elements = args.elements.filter(|&count| count >= 0);
         self.tables.collective(Collective {
-            op_id,
-            pid: Pid(0),
-            device,
-            stream,
-            op,
             communicator,
-            rank: None,
             ranks: args.group_size.and_then(|size| i32::try_from(size).ok()).filter(|&size| size > 0),
-            sequence: 0,
             count: elements,
             bytes: elements.zip(size).and_then(|(count, size)| count.checked_mul(size)),
             data_type,
-            start_ns: time.start,
-            end_ns: time.end,
+            ..of_kernel(op_id, Pid(0), device, stream, op, time)
         });
     }
 
@@ -368,12 +361,6 @@ fn plain_name(name: &Text) -> Text {
     inner.map_or_else(|| name.clone(), Text::from)
 }
 
-/// The operation in the name of a collective's kernel: `ncclDevKernel_AllReduce_Sum_f16_RING_LL(…)`.
-fn operation(kernel: &str) -> String {
-    let word = kernel.split(['_', '(']).nth(1).filter(|word| !word.is_empty());
-    word.unwrap_or("unknown").to_ascii_lowercase()
-}
-
 /// Bytes of an element, by PyTorch's name of its type.
 fn size_of_type(name: &str) -> Option<i64> {
     Some(match name {
@@ -391,10 +378,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn operations_and_names() {
-        assert_eq!(operation("ncclDevKernel_AllReduce_Sum_f16_RING_LL(ncclDevComm*)"), "allreduce");
-        assert_eq!(operation("ncclKernel_Broadcast_RING_LL_Sum_int8_t(x)"), "broadcast");
-        assert_eq!(operation("ncclDevKernel"), "unknown");
+    fn names() {
         assert_eq!(plain_name(&Text::from("thread 25738 (python)")).as_str(), "python");
         assert_eq!(plain_name(&Text::from("stream 7 ")).as_str(), "stream 7 ");
     }

@@ -4,10 +4,11 @@ use super::database::{Database, Row};
 use super::names::{Meanings, without_version};
 use super::{INVALID, process_of, thread_of};
 use crate::attribute::timeline::is_collective;
+use crate::collective::{of_kernel, operation};
 use crate::event::{ContextId, CorrelationId, DeviceId, Interval, MonoNs, OpId, Pid, RowId, StreamId, Text};
 use crate::import::tables::{Tables, number_of_device};
 use crate::import::words::{NO_LAUNCH, NO_OP, WORDS};
-use crate::store::schema::{Collective, CudaApi, CudaSync, GpuOp};
+use crate::store::schema::{CudaApi, CudaSync, GpuOp};
 
 /// Columns that every kind of work has, in the order of [`op`].
 const COMMON: [&str; 8] =
@@ -94,23 +95,8 @@ pub fn kernels(database: &Database, meanings: &Meanings, tables: &mut Tables) ->
         if let (Some(op_id), Some((pid, device, stream)), true) =
             (add(tables, "kernel", time, op), place, is_collective(&name))
         {
-            let operation = name.split(['_', '(']).nth(1).unwrap_or("unknown").to_ascii_lowercase();
-            tables.collective(Collective {
-                op_id,
-                pid,
-                device,
-                stream,
-                op: Text::from(operation),
-                communicator: None,
-                rank: None,
-                ranks: None,
-                sequence: 0,
-                count: None,
-                data_type: None,
-                bytes: None,
-                start_ns: time.start,
-                end_ns: time.end,
-            });
+            let operation = Text::from(operation(&name));
+            tables.collective(of_kernel(op_id, pid, device, stream, operation, time));
         }
     })
 }

@@ -8,7 +8,8 @@ use std::collections::{HashMap, VecDeque};
 use tracer_abi::shim::{NcclFunction, NcclRecord};
 
 use super::launches::Launches;
-use crate::event::{DeviceId, Interval, MonoNs, Pid, StreamId, Text};
+use crate::collective::{of_kernel, operation};
+use crate::event::{DeviceId, Interval, MonoNs, StreamId, Text};
 use crate::store::schema::{Collective, GpuOp};
 
 /// Ranges that are remembered per thread: kernels are known when their buffer comes, a tenth of a second later.
@@ -112,7 +113,7 @@ impl Nccl {
             calls.iter().filter_map(|call| self.row(op, device as i32, call)).collect();
         if rows.is_empty() {
             let count = self.counts.entry((op.device, op.stream)).or_default();
-            rows.push(plain(op, operation(&op.name), *count));
+            rows.push(plain(op, Text::from(operation(&op.name)), *count));
             *count += 1;
         }
         if let ([row], Some((data_type, size))) = (rows.as_mut_slice(), data_type(&op.name)) {
@@ -183,29 +184,8 @@ impl Thread {
 }
 
 fn plain(op: &GpuOp, name: Text, sequence: i64) -> Collective {
-    let pid: Pid = op.pid;
-    Collective {
-        op_id: op.op_id,
-        pid,
-        device: op.device,
-        stream: op.stream,
-        op: name,
-        communicator: None,
-        rank: None,
-        ranks: None,
-        sequence,
-        count: None,
-        data_type: None,
-        bytes: None,
-        start_ns: op.start_ns,
-        end_ns: op.end_ns,
-    }
-}
-
-/// The operation in a kernel's name: `ncclDevKernel_AllReduce_Sum_f32_RING_LL`.
-fn operation(kernel: &str) -> Text {
-    let word = kernel.split(['_', '(']).nth(1).filter(|word| !word.is_empty());
-    Text::from(word.unwrap_or("unknown").to_ascii_lowercase())
+    let time = Interval { start: op.start_ns, end: op.end_ns };
+    Collective { sequence, ..of_kernel(op.op_id, op.pid, op.device, op.stream, name, time) }
 }
 
 /// The type in a kernel's name, and the bytes of an element.
@@ -225,6 +205,7 @@ fn data_type(kernel: &str) -> Option<(&str, i64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::Pid;
     use crate::event::{CorrelationId, OpId};
     use crate::record::gpu::convert;
     use tracer_abi::shim::KernelRecord;
